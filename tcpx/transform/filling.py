@@ -37,7 +37,7 @@ from tcpx.transform.digits import split_digits
 
 
 class Outside:
-    """Sizes as they are known at one place: what branches further inside say of their symbols does not hold there."""
+    """Sizes with the facts of one place: those of inner branches do not hold there."""
 
     def __init__(self, here: Operation, symbols: Sequence[Symbol]) -> None:
         self._facts = facts_at(here)
@@ -51,7 +51,7 @@ class Outside:
         return ceildiv(upper - lower, step)
 
     def range(self, loop: Loop) -> tuple[Dim, Dim, Dim]:
-        """Where the variable of a loop begins and ends, and its step."""
+        """The lower bound, upper bound and step of a loop variable."""
         return self.size(loop.var.lower), self.size(loop.var.upper), self.size(loop.var.step)
 
     def sizes(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -60,9 +60,9 @@ class Outside:
 
 @frozen
 class CurrentTile:
-    """What an operand reads now: a subset of `source`, padded to the shape `padded` by `pad`, with its dims in the
-    order `permutation`: a tile of shape `shape`. Where `source` is what views show, of several values or padded
-    otherwise, `views` are these and the subsets they read, in their order."""
+    """The tile that an operand reads: a subset of `source`, padded to the shape `padded` by `pad`, with its dims in the
+    order `permutation`, of shape `shape`. If `source` is a view of several values, or padded otherwise, `views` are
+    these views and the reads of subsets, in their order."""
 
     source: Value
     subset: Tile
@@ -74,25 +74,25 @@ class CurrentTile:
 
     @property
     def sources(self) -> list[Value]:
-        """The values that the tile is read of."""
+        """The values that the tile is read from."""
         shown = {view.results[0] for view in self.views}
         return [v for view in self.views for v in view.operands if v not in shown] or [self.source]
 
     @property
     def sizes(self) -> list[Dim]:
-        """The sizes that say where the tile lies, and how large it is."""
+        """The sizes in the place and extent of the tile."""
         subsets = [self.subset, *(part for view in self.views for part in _parts(view))]
         return [*(d for tile in subsets for d in (*tile.offsets, *tile.sizes)), *self.padded]
 
     def seen_from(self, outside: Outside) -> CurrentTile:
-        """The tile where no branch has said yet what it says where the tile is read."""
+        """The tile without the facts of the branches around the read."""
         subset = self.subset
         tile = Tile(outside.sizes(subset.offsets), outside.sizes(subset.sizes), subset.strides, subset.dropped)
         return replace(self, subset=tile, shape=outside.sizes(self.shape), padded=outside.sizes(self.padded))
 
 
 def _parts(view: Operation) -> list[Tile]:
-    """The subset that an operation reads, or what each operand of a view is in its result."""
+    """The subset that an operation reads, or the place of each operand in the result of a view."""
     if isinstance(view, Materialize):
         return [view.subset]
     whole = Tile.full(shape_of(view.results[0].type))
@@ -101,7 +101,7 @@ def _parts(view: Operation) -> list[Tile]:
 
 
 def with_views(current: CurrentTile, inside: Operation) -> CurrentTile:
-    """The tile with the views that stand in an operation, a loop, and show it there."""
+    """The tile with the views inside an operation, a loop, that it is read through."""
     found: dict[Operation, None] = {}
 
     def visit(value: Value) -> None:
@@ -146,8 +146,8 @@ def loops_below(op: Operation, at: Loop | None) -> list[Loop]:
 
 
 def dependent_loops(current: CurrentTile, op: Operation, at: Loop | None) -> list[Loop]:
-    """The loops between `at` and `op` whose variables the tile, or the range of such a loop, depends on, outermost
-    first."""
+    """The loops between `at` and `op` on whose variables the tile, or the range of another such loop, depends,
+    outermost first."""
     used = {v for d in current.sizes for v in variables(d)}
     between = loops_below(op, at)
     for loop in between:
@@ -172,7 +172,7 @@ def slot_tile(slots: Sequence[Dim], digits: Sequence[Dim]) -> Tile:
 
 
 def _cut_dims(value: Value) -> set[int]:
-    """The dims of a value along which views show a part of it, cut where it ends whatever loops run round them."""
+    """The dims of a value along which views show a part of it, whose end does not depend on the loops around them."""
     found: set[int] = set()
     for view, operand in value.uses:
         pieces = [piece for piece in new.pieces_of_all(view) or () if piece.operand == operand and not piece.reshapes]
@@ -186,8 +186,8 @@ def _cut_dims(value: Value) -> set[int]:
 def _check_inside(
     ctx: TransformContext, subset: Tile, source: Value, before: Operation, dims: Sequence[int] | None = None
 ) -> None:
-    """What is packed is read where no loop or branch further inside has said that it is there: it always must be. Where
-    the last elements are padding, a tile may begin behind the source if it is empty then."""
+    """The tile must lie inside the source at the place of packing, without the facts of inner loops and branches. If
+    its last elements are padding, an empty tile may begin after the end of the source."""
     facts = facts_at(before)
     extents = shape_of(source.type)
     parts = zip(subset.offsets, subset.sizes, subset.strides, extents, strict=True)
@@ -219,8 +219,8 @@ def fill_before(
     outside: Outside,
     parallel: bool,
 ) -> tuple[Value, Loop]:
-    """The loops that fill the buffer; returns the filled buffer and the outermost loop. `maps`: by which the operation
-    reads what is packed, and by which it reads the buffer."""
+    """The loops that fill the buffer; returns the filled buffer and the outermost loop. `maps` are the operand's
+    indexing map before and after packing."""
     rewriter = ctx.rewriter
     renamed: dict[Symbol | Var, Dim] = {}
     fresh: list[Var] = []
@@ -285,7 +285,7 @@ def _stored_tile(
     block: Block,
     base: str,
 ) -> Value:
-    """What goes into a slot, read at the end of a block: the tile, padded, in the order in which it is stored."""
+    """The contents of a slot, read at the end of a block: the padded tile, in storage order."""
 
     def made(op: Operation) -> Value:
         return ctx.rewriter.insert(op, InsertPoint(block, len(block.ops)), f"{base}.t").result
@@ -309,7 +309,7 @@ def _stored_tile(
 def check_filled_by(
     ctx: TransformContext, filled_by: Loop, op: Operation, below: Sequence[Loop], depends: Sequence[Loop]
 ) -> None:
-    """The iterations of `filled_by` all read the same tiles, and nothing keeps the first from reading each of them.
+    """All iterations of `filled_by` read the same tiles, and the first one reads each of them.
 
     `below`: the loops between the buffer and `op`, innermost first; `depends`: those that its tile depends on.
     """
@@ -366,8 +366,8 @@ def fill_while_read(
     op: Operation,
     filled_by: Loop,
 ) -> Value:
-    """The tile as the operation reads it: on the first iteration of `filled_by` where it lies, and stored in the
-    buffer, later from there. The loops between hand the buffer on."""
+    """The tile as the operation reads it: in the first iteration of `filled_by` from the source, storing it in the
+    buffer, later from the buffer. The loops in between carry the buffer."""
     rewriter = ctx.rewriter
     whole = Tile.full(shape_of(start.type))
     held = start

@@ -1,4 +1,4 @@
-"""Packing: copy an operand's tile into a buffer laid out as the computation reads it."""
+"""Packing: copy a tile of an operand into a buffer, in the layout in which the computation reads it."""
 
 from collections.abc import Sequence
 
@@ -45,9 +45,9 @@ def pack(
     parallel: bool,
     filled_by: Loop | None = None,
 ) -> Loop:
-    """Copy the operand's current tile, for every iteration of the loops between `at` and the op that it depends
-    on, into a buffer filled in the body of `at`, or outside all loops; the op reads the buffer. Returns the loop that
-    fills it: one of its own, or `filled_by`, in whose first iteration the op reads what it always did."""
+    """Copy the operand's current tile into a buffer that is filled in the body of `at`, or outside all loops, for every
+    iteration of the loops in between that the tile depends on; the op then reads the buffer. Returns the loop that
+    fills it: a new one, or `filled_by`, in whose first iteration the op reads the operand itself."""
     op = operand.op
     rewriter = ctx.rewriter
     if not isinstance(op, Structured) or (at is not None and not op.is_in(at)):
@@ -130,7 +130,7 @@ def pack(
 
 
 def _reading_from_first(rewriter: Rewriter, op: Structured, index: int) -> Structured:
-    """The operation with only what it reads as input `index`, which may be longer, from its first element on."""
+    """The operation with input `index` cut to the part that it reads, starting at its first element."""
     value, read = op.inputs[index], op.maps()[index]
     part = op.operand_tile(index, Box.at_origin(op.extents()))
     rewriter.set_operand(op, index, read_subset(rewriter, value, part, op))
@@ -139,8 +139,8 @@ def _reading_from_first(rewriter: Rewriter, op: Structured, index: int) -> Struc
 
 
 def _whole_layout(op: Structured, index: int, layout: Sequence[Digit]) -> tuple[Digit, ...]:
-    """The layout with the operand's dims that it does not name outermost, in the operand's order; so are windows, of
-    whose dims it names none."""
+    """The full layout: the operand's dims that `layout` does not name are outermost, in the operand's order; so are
+    windows if it names none of their dims."""
     given = {digit.dim for digit in layout}
     held = [(e, map_dim(e), map_digit(e)) for e in op.maps()[index] if given.isdisjoint(map_symbols(e))]
     rest = [
@@ -155,7 +155,7 @@ def _whole_layout(op: Structured, index: int, layout: Sequence[Digit]) -> tuple[
 
 
 def _check_each_dim_once(ctx: TransformContext, op: Structured, operand: OperandRef) -> None:
-    """A layout names each dim once, so it says nothing of where a diagonal lies."""
+    """A layout names each dim once, so it cannot place a diagonal."""
     held = op.maps()[operand.index]
     names = [map_dim(expression) for expression in held]
     if any(name is not None and names.count(name) > 1 for name in names):
@@ -183,5 +183,5 @@ def _check_source(ctx: TransformContext, current: CurrentTile, filled_before: Op
 
 
 def _outermost_loop(op: Operation) -> Operation | None:
-    """The outermost of the loops round an operation; None if there is none."""
+    """The outermost loop around an operation; None if there is none."""
     return next((a for a in reversed([*op.ancestors()]) if isinstance(a, Loop)), None)

@@ -1,4 +1,4 @@
-"""Tiling: a loop round an operation that computes one tile of its result per iteration."""
+"""Tiling: a loop around an operation that computes one tile of its result per iteration."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,8 +19,8 @@ from tcpx.transform.editing import erase_dead, first_of, follow_reads, read_subs
 def tile(
     rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False, shift: bool = False
 ) -> tuple[Loop, Tileable]:
-    """Wrap `op` in a loop over `dim` by `size`; the last tile is shorter, or, with `shift`, ends where the dim does and
-    begins in the tile before. Returns the loop and the op inside.
+    """Wrap `op` in a loop over `dim` by `size`; the last tile is shorter, or, with `shift`, ends at the end of the dim
+    and overlaps the previous tile. Returns the loop and the op inside.
 
     A parallel dim yields disjoint tiles of each result. A reduction dim turns the op into its accumulating form:
     the loop's destinations start as `init`, or as fills of the neutral element.
@@ -60,10 +60,10 @@ def tile(
 
 
 def _part(var: Var, extent: Dim, shift: bool) -> tuple[Dim, Dim]:
-    """Where the tile of an iteration begins in a dim, and how long it is."""
+    """The offset and size of an iteration's tile in a dim."""
     first, size = Size.of(var), var.step
     if extent == 0:
-        return first, size  # no iteration runs, so that none is shorter
+        return first, size  # no iteration runs, so no tile is shorter
     if not shift:
         return first, minimum(size, extent - first)
     last = extent - size
@@ -71,9 +71,9 @@ def _part(var: Var, extent: Dim, shift: bool) -> tuple[Dim, Dim]:
 
 
 def read_inputs(rewriter: Rewriter, op: Tileable, box: Box, body: Block) -> list[Value]:
-    """What a box of iterations of `op` reads of each input, read at the end of `body`.
+    """The parts of the inputs that a box of iterations of `op` reads, read at the end of `body`.
 
-    What a reduction reads stays where it is if it repeats elements: it may be packed, and padding is no repetition.
+    A broadcast operand of a reduction stays outside: it may be packed, and its padding is not a broadcast.
     """
     reduces = any(it.is_reduction for it in op.iterators())
     operands: list[Value] = []
@@ -95,7 +95,7 @@ def _repeats(op: Operation | None) -> bool:
 
 
 def _first_values(rewriter: Rewriter, op: Tileable, reduces: bool) -> list[Value]:
-    """The first value of each destination: the neutral element for a reduction, else nothing."""
+    """The initial value of each destination: the neutral element for a reduction, else undefined."""
     before = InsertPoint.before(op)
     if not reduces:
         return [rewriter.insert(new.empty(r.type), before, f"{source_name(op)}.out").result for r in op.results]
@@ -117,7 +117,7 @@ def _first_values(rewriter: Rewriter, op: Tileable, reduces: bool) -> list[Value
 
 
 def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
-    """Raise ScheduleError for an operation on vectors or scalars: it has no subset to compute in turn."""
+    """Raise ScheduleError for an operation on vectors or scalars: it has no subsets."""
     if any(not isinstance(result.type, TensorType) for result in op.results):
         raise ctx.fail(
             f"%{op.name} is not on tensors any more",
@@ -129,7 +129,7 @@ def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
 
 
 def check_not_whole(ctx: TransformContext, op: Tileable, dim: str, done: str) -> None:
-    """Raise ScheduleError for a dim that is never cut, nor padded: what is not `done` to it."""
+    """Raise ScheduleError for a dim that is never split or padded; `done` names what was asked for."""
     if op.iterator(dim).is_whole:
         raise ctx.fail(
             f"`{dim}` of %{op.name} is never {done}: each element depends on all of it",
@@ -141,9 +141,9 @@ def check_not_whole(ctx: TransformContext, op: Tileable, dim: str, done: str) ->
 
 
 def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
-    """Compute `op` on dims padded up to `sizes`; operands are padded on the way in, the result is sliced.
+    """Compute `op` on dims padded to `sizes`; operands are padded, the result is sliced.
 
-    Reduction dims are padded with what adds nothing, where there is that, or computed under a mask.
+    Reduction dims are padded with values that contribute nothing, if there are any, or computed under a mask.
     """
     iterators, actual = op.iterators(), op.extents()
     padded = Box.at_origin([sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)])
@@ -172,7 +172,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
         wide.mask({**{iterators[k].name: actual[k] for k in reductions}, **wide.valid})
     made = rewriter.insert(wide, InsertPoint.before(op), source_name(op))
     if isinstance(op, Structured) and op.positions():
-        made.verify()  # what it counts goes further than before
+        made.verify()  # its number of iterations has grown
     rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
     kept: list[Value] = []
@@ -193,13 +193,13 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
 
 
 def accumulator_padding(op: Tileable, number: int) -> float | int:
-    """What the accumulator of a result may be padded with."""
+    """The padding of the accumulator of a result."""
     neutrals = op.neutrals()
     return neutrals[number] if neutrals is not None else 0
 
 
 def _pad_result(rewriter: Rewriter, op: Tileable, sizes: Sequence[Dim]) -> Tileable:
-    """Let all that reads the result read what is kept of it, padded to `sizes`. Returns `op`, or what pads further."""
+    """Let all readers of the result read the valid part of it, padded to `sizes`. Returns `op`, or the new padding."""
     result, uses = op.result, op.result.users
     if not uses or op.parent is None:
         return op
@@ -218,8 +218,8 @@ def _pad_result(rewriter: Rewriter, op: Tileable, sizes: Sequence[Dim]) -> Tilea
 
 
 def _has_neutral_padding(op: Tileable, dim: int, size: Dim) -> bool:
-    """Whether every operand has a dim of its own to pad with what adds nothing: in one factor it is nothing only beside
-    that of the others, 0 times infinity is no 0."""
+    """Whether every operand has the dim by itself, and can be padded with values that contribute nothing: padding one
+    factor is not enough, since 0 times infinity is not 0."""
     actual = Box.at_origin(op.extents())
     wider = actual.along(dim, 0, size)
     return all(
@@ -231,7 +231,7 @@ def _has_neutral_padding(op: Tileable, dim: int, size: Dim) -> bool:
 def pad_value_to(
     rewriter: Rewriter, value: Value, shape: Sequence[Dim], fill: float | int | None, free: bool, at: Operation
 ) -> Value:
-    """`value` padded to `shape`; itself where it has that shape. `free`: what the padding holds does not matter."""
+    """`value` padded to `shape`; itself if it has that shape. `free`: the contents of the padding do not matter."""
     have = shape_of(value.type)
     if all(is_equal(a, b) is True for a, b in zip(have, shape, strict=True)):
         return value
@@ -264,8 +264,8 @@ def pad_value_to(
 
 
 def starts_of(op: Tileable) -> list[Operation]:
-    """`x.start`: the fill that each accumulator of `x` starts with, or what makes its first value for it alone without
-    summing anything; none where the first value is given otherwise."""
+    """`x.start`: the fill that each accumulator of `x` starts with, or the operation that computes its initial value
+    for it alone and sums nothing; none if the initial value comes from elsewhere."""
     found: list[Operation] = []
     for value in map(first_value, op.inits):
         definition = value.defining_op
@@ -277,7 +277,7 @@ def starts_of(op: Tileable) -> list[Operation]:
 
 
 def first_value(value: Value) -> Value:
-    """What an accumulator starts with, through loops and tiles."""
+    """The initial value of an accumulator, through loops and tiles."""
     while True:
         definition = value.defining_op
         if definition is None:
