@@ -33,15 +33,17 @@ from tcpx.transform.language.views import RoleOf
 
 def evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
     """The value of an expression. Raises ScheduleError with its place and the call stack."""
+    state.work.expression(frame, expression)
     try:
-        with state.work.expression(frame, expression):
-            return _evaluate(expression, state, frame)
+        return _evaluate(expression, state, frame)
     except TcpxError as error:
         known = error.diagnostic
         complete = known.schedule is not None and (bool(known.calls) or not frame.calls)
         if isinstance(error, ScheduleError) and complete:
             raise
         raise frame.located(error, expression.location) from error
+    finally:
+        state.work.depth -= 1
 
 
 def argument_value(param: ast.Param, node: ast.Expression, state: State, frame: Frame) -> RuntimeValue:

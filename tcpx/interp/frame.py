@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from tcpx.interp.space.formula import Formula
@@ -42,7 +43,9 @@ class Frame:
 
     def block(self) -> Frame:
         """A frame for a nested block: what it binds ends with it."""
-        return replace(self, names=dict(self.names), formulas=dict(self.formulas))
+        made = copy(self)
+        made.names, made.formulas = dict(self.names), dict(self.formulas)
+        return made
 
     def handle_name(self, op: Operation) -> str | None:
         """The name that is bound to a handle of this operation, the narrowest and newest one; None without one."""

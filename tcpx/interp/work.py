@@ -47,12 +47,12 @@ class Work:
     def __exit__(self, *_: object) -> None:
         self.depth -= 1
 
-    def expression(self, frame: Frame, node: ast.Node) -> Work:
-        """One expression is evaluated, to the end of the `with` it stands in."""
+    def expression(self, frame: Frame, node: ast.Node) -> None:
+        """One expression is evaluated, until who evaluates it takes 1 from `depth`."""
         self.expressions += 1
         if self.expressions > self.shares * MOST_EXPRESSIONS:
             raise _too_much(f"evaluates more than {self.shares * MOST_EXPRESSIONS} expressions", frame, node)
-        return self.nested(frame, node)
+        self.nested(frame, node)
 
     def statement(self, frame: Frame, node: ast.Node) -> None:
         """One statement runs."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 from tcpx.limits import DEEPEST_CALLS
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
-from tcpx.payload.fields import AttributeField, NamedOperand, Operand, OptionalOperand, Result
+from tcpx.payload.fields import AttributeField, Field, NamedOperand, Operand, OptionalOperand, Result
 from tcpx.payload.memory_effects import Move
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_substitution import are_same
@@ -107,6 +107,13 @@ Range = tuple[Dim, Dim]
 """Numbers from the first on to just below the second."""
 
 
+@cache
+def _own_fields(base: type) -> Mapping[str, object]:
+    """The fields that a class declares itself."""
+    declared = cast("Mapping[str, object]", vars(base))
+    return {name: declared[name] for name in declared if isinstance(declared[name], Field)}
+
+
 class Operation:
     """Base of all operations. A subclass declares everything about its kind in one place."""
 
@@ -168,17 +175,20 @@ class Operation:
         attributes: dict[str, AttributeField[object]] = {}
         for base in reversed(cls.__mro__):
             operands |= dict.fromkeys(cast("tuple[str, ...]", vars(base).get("operand_names", ())))
-            for name, field in dict(vars(base)).items():
-                if isinstance(field, Operand):
-                    operands[name] = None
-                elif isinstance(field, Result):
-                    results[name] = None
-                elif isinstance(field, NamedOperand):
-                    named[name] = None
-                elif isinstance(field, AttributeField):
-                    attributes[field.key] = cast("AttributeField[object]", field)
-                elif isinstance(field, OptionalOperand) and base is not Operation:
-                    cls.optional_operand = name
+            for name, field in _own_fields(base).items():
+                match field:
+                    case Operand():
+                        operands[name] = None
+                    case Result():
+                        results[name] = None
+                    case NamedOperand():
+                        named[name] = None
+                    case AttributeField():
+                        attributes[field.key] = cast("AttributeField[object]", field)
+                    case OptionalOperand() if base is not Operation:
+                        cls.optional_operand = name
+                    case _:
+                        pass
         cls.operand_names, cls.result_names, fields = tuple(operands), tuple(results), tuple(attributes.values())
         cls.named_operands = tuple(named)
         if results and "result_count" not in vars(cls):
@@ -324,6 +334,8 @@ class Operation:
     @property
     def given(self) -> tuple[str, ...]:
         """The names of the operands that it has of those that may be left out and have names, in their order."""
+        if not self.named_operands:
+            return ()
         held = self.attributes.get(GIVEN, ())
         return tuple(name for name in self.named_operands if isinstance(held, tuple) and name in held)
 
@@ -397,6 +409,8 @@ class Operation:
     def walk(self) -> Iterator[Operation]:
         """This operation and all inside it, in program order."""
         yield self
+        if not self.regions:
+            return
         blocks: list[Iterator[Block]] = [iter(self.regions)]
         ops: list[Iterator[Operation]] = [iter(())]
         while blocks:

@@ -28,7 +28,7 @@ class Journal:
         self._undo.append(undo)
         self.changes += 1
         if op is not None:
-            self.touch(op)
+            self._touched[op] = None
 
     def touch(self, op: Operation) -> None:
         """Note that an operation, or what is in it, changed."""

@@ -57,7 +57,8 @@ class Origins(Journal):
         holders = self.origins.get(origin)
         if holders is None:
             holders = self.origins[origin] = Ticketed()
-        if not holders:
+            self.unsettled[origin] = None
+        elif not holders:
             self.unsettled[origin] = None
         if ticket is None:
             holders.append(op)

@@ -7,12 +7,11 @@ Atoms are equal when their texts are equal; the facts of symbols and loop variab
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar, Final
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
-from tcpx.records import frozen_for_checkers
+from tcpx.records import frozen_as_compared_by_base, frozen_for_checkers
 
 SYMBOL_RANK: Final = 0
 VARIABLE_RANK: Final = 1
@@ -34,13 +33,13 @@ class Atom:
     """Those, and what the ranges of loop variables mention."""
 
     def _describe(self, rank: int, text: str, operands: Sequence[Dim] = (), facts: Sequence[Dim] = ()) -> None:
-        own, nested = frozenset((text,)), [atom for operand in operands for atom in atoms(operand)]
-        inside = own.union(*[atom.inside for atom in nested])
-        known = [*nested, *(atom for fact in facts for atom in atoms(fact))]
-        object.__setattr__(self, "order", (rank, text))
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "inside", inside)
-        object.__setattr__(self, "mentions", own.union(*[atom.mentions for atom in known]) if known else inside)
+        self.order = (rank, text)
+        self.text = text
+        own = frozenset((text,))
+        nested = [atom for operand in operands for atom in atoms(operand)]
+        self.inside = own.union(*[atom.inside for atom in nested]) if nested else own
+        known = nested + [atom for fact in facts for atom in atoms(fact)] if facts else nested
+        self.mentions = own.union(*[atom.mentions for atom in known]) if known else own
 
     def size(self) -> Size:
         """This atom as an expression."""
@@ -83,7 +82,7 @@ class Atom:
     __match_args__: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_as_compared_by_base
 class Symbol(Atom):
     """A named run-time size. Facts (inclusive `lower`, `upper`, `multiple_of`) belong to the instance."""
 
@@ -104,7 +103,7 @@ class Symbol(Atom):
         self._describe(SYMBOL_RANK, self.name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_as_compared_by_base
 class Var(Atom):
     """A loop variable in scope: lower, lower + step, ... below `upper` (exclusive).
 
@@ -128,7 +127,7 @@ class Var(Atom):
         self._describe(VARIABLE_RANK, f"%{self.name}", facts=(self.lower, self.upper, self.step))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_as_compared_by_base
 class Division(Atom):
     """A quotient or a rest; rhs is positive wherever the expression is evaluated."""
 
@@ -161,7 +160,7 @@ class Mod(Division):
     word = "mod"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_as_compared_by_base
 class Extremum(Atom):
     """The smallest or largest of two or more sizes, kept sorted: a constant first, then by text."""
 
@@ -169,7 +168,7 @@ class Extremum(Atom):
     args: tuple[Dim, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "args", tuple(sorted(self.args, key=_argument_order)))
+        object.__setattr__(self, "args", tuple(sorted(self.args, key=_argument_order)))  # frozen for type checkers
         self._describe(CALL_RANK, f"{self.word}({', '.join(map(to_text, self.args))})", self.args)
 
 
@@ -187,7 +186,7 @@ class Max(Extremum):
     word = "max"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_as_compared_by_base
 class ElementOf(Atom):
     """In an indexing map: the element that an iteration has of an operand, written as its role, `in1`."""
 
@@ -201,8 +200,18 @@ Monomial = tuple[Atom, ...]
 Term = tuple[Monomial, int]
 
 
+class _Remembered:
+    """What of a size is computed when it is first asked for."""
+
+    __slots__ = ("_hash", "_names", "_text")
+
+    _hash: int
+    _names: frozenset[str]
+    _text: str
+
+
 @frozen_for_checkers
-class Size:
+class Size(_Remembered):
     """A size that is not constant, in normal form: the sum of coefficient * monomial, sorted, plus a constant.
 
     A monomial is a sorted tuple of atoms; coefficients are not zero; there is at least one term.
@@ -237,8 +246,32 @@ class Size:
     def __neg__(self) -> Size:
         return Size(tuple((monomial, -c) for monomial, c in self.terms), -self.constant)
 
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash((self.terms, self.constant))
+            return self._hash
+
+    def __reduce__(self) -> tuple[type[Size], tuple[object, ...]]:
+        """Hashes of texts are of one process."""
+        return Size, (self.terms, self.constant)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Texts of the symbols and loop variables it mentions; facts are not looked into."""
+        try:
+            return self._names
+        except AttributeError:
+            self._names = frozenset(text for atom in atoms(self) for text in atom.inside if "(" not in text)
+            return self._names
+
     def __str__(self) -> str:
-        return to_text(self)
+        try:
+            return self._text
+        except AttributeError:
+            self._text = _infix(self)
+            return self._text
 
     def __repr__(self) -> str:
         return f"Size({to_text(self)})"
@@ -341,10 +374,10 @@ def check_divisor(divisor: Dim, expression: str) -> None:
 
 def to_text(d: Operand) -> str:
     """Infix text: symbols, loop variables, calls, the constant last; a positive term leads where there is one."""
-    if isinstance(d, int):
-        return str(d)
-    if isinstance(d, Atom):
-        return d.text
+    return d.text if isinstance(d, Atom) else str(d)
+
+
+def _infix(d: Size) -> str:
     parts = [(c, "*".join(a.text for a in monomial)) for monomial, c in d.terms]
     lead = next((i for i, (c, _) in enumerate(parts) if c > 0), None)
     if lead is not None:

@@ -30,6 +30,9 @@ class ScalarType:
     kind: ScalarKind
     bits: int
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __str__(self) -> str:
         return self.name
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import pairwise
 
@@ -14,7 +13,6 @@ from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_excess import Excess, excess, excess_of_memory
-from tcpx.payload.size_expressions import atoms
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
 from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_result_names, check_states
 from tcpx.payload.strided import check_strided
@@ -358,10 +356,9 @@ class _Checker:
         inner = {*outer, own.text} if isinstance(own, Var) else outer
         for dims, known in ((outside, outer), (inside, inner)):
             for dim in dims:
-                if isinstance(dim, int):
+                if isinstance(dim, int) or dim.names <= known:
                     continue
-                unknown = _unknown_names(dim, known)
-                name = next((text for text in unknown if not _is_bound(op, text)), None)
+                name = next((text for text in sorted(dim.names - known) if not _is_bound(op, text)), None)
                 if name is not None:
                     of_loop = name.startswith("%")
                     shown = ", ".join(sorted(n.removeprefix("%") for n in known if n.startswith("%") == of_loop))
@@ -380,11 +377,6 @@ def _is_bound(op: Operation, name: str) -> bool:
         if any(isinstance(var := o.attributes.get("var"), Var) and not o.regions and var.text == name for o in before):
             return True
     return False
-
-
-def _unknown_names(dim: Dim, known: AbstractSet[str]) -> list[str]:
-    """Symbols, and loop variables with their `%`, that an expression mentions and that are none of these."""
-    return [text for atom in atoms(dim) for text in atom.inside - known if "(" not in text]
 
 
 def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:

@@ -266,7 +266,7 @@ def _print_if(op: If, context: FunctionContext, scope: Scope) -> None:
     if len(possible) == 1:
         taken = Scope(scope)
         _print_branch(possible[0], op, results, context, taken)
-        if taken.lines():
+        if taken.flushed():
             scope.block("", taken)
         return
     condition = context.sizes.condition(op.predicate, scope)
@@ -274,11 +274,11 @@ def _print_if(op: If, context: FunctionContext, scope: Scope) -> None:
     for block, inner in zip((op.then, op.orelse), branches, strict=True):
         _print_branch(block, op, results, context, inner)
     then, orelse = branches
-    if then.lines():
+    if then.flushed():
         scope.block(f"if ({condition})", then)
-        if orelse.lines():
+        if orelse.flushed():
             scope.extend_last_block("else", orelse)
-    elif orelse.lines():
+    elif orelse.flushed():
         scope.block(f"if (!({condition}))", orelse)
 
 

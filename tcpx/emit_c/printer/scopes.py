@@ -27,6 +27,10 @@ class Line(NamedTuple):
         return Line(INDENT + self.text, self.op)
 
 
+_Inner = list["Line | _Inner"]
+"""The lines of a block inside: indented when all lines are asked for, once for all blocks round it."""
+
+
 class Scope:
     """One `{ .. }` of C. `names` maps the text of a size (a symbol, a loop variable, an expression) to its C name.
 
@@ -40,7 +44,7 @@ class Scope:
         self.parent = parent
         self.op: Operation | None = parent.op if parent is not None else None
         self.names: dict[str, str] = {}
-        self._lines: list[Line] = []
+        self._lines: list[Line | _Inner] = []
         self._guard = ""
         self._guarded: list[Line] = []
 
@@ -86,28 +90,33 @@ class Scope:
     def block(self, header: str, inner: Scope | Sequence[str]) -> None:
         """Add a braced block; `header` is what stands before the brace, if anything."""
         self.statement(f"{header} {{".lstrip())
-        self._close(inner.lines() if isinstance(inner, Scope) else [Line(text, self.op) for text in inner])
+        self._close(inner.flushed() if isinstance(inner, Scope) else [Line(text, self.op) for text in inner], self.op)
 
     def extend_last_block(self, header: str, inner: Scope) -> None:
         """Continue the block that was added last, as in `} else {`."""
         self._lines[-1] = Line(f"}} {header} {{", self.op)
-        self._close(inner.lines())
+        self._close(inner.flushed(), self.op)
 
-    def _close(self, inner: Iterable[Line]) -> None:
-        self._lines += [line.indented() for line in inner]
-        self._lines.append(Line("}", self.op))
+    def _close(self, inner: _Inner, op: Operation | None) -> None:
+        self._lines += [inner, Line("}", op)]
 
-    def lines(self) -> list[Line]:
-        """All lines added so far."""
+    def flushed(self) -> _Inner:
+        """All that was added so far."""
         self._flush()
         self._guard = ""
         return self._lines
 
+    def lines(self) -> list[Line]:
+        """All lines added so far."""
+        made: list[Line] = []
+        _indent(self.flushed(), "", made)
+        return made
+
     def _flush(self) -> None:
         if self._guarded:
             op = self._guarded[0].op
-            self._lines += [Line(f"if ({self._guard}) {{", op), *(line.indented() for line in self._guarded)]
-            self._lines.append(Line("}", op))
+            self._lines.append(Line(f"if ({self._guard}) {{", op))
+            self._close([*self._guarded], op)
             self._guarded = []
 
     def _outwards(self) -> Iterator[Scope]:
@@ -115,6 +124,15 @@ class Scope:
         while scope is not None:
             yield scope
             scope = scope.parent
+
+
+def _indent(lines: _Inner, indent: str, made: list[Line]) -> None:
+    """Append lines, and those of the blocks inside with more and more in front of them."""
+    for line in lines:
+        if isinstance(line, list):
+            _indent(line, indent + INDENT, made)
+        else:
+            made.append(Line(indent + line.text, line.op) if indent else line)
 
 
 def words_in(lines: Iterable[Line]) -> set[str]:
