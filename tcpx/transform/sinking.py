@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from tcpx.payload.interfaces import Elementwise, Group
+from collections.abc import Iterator
+
+from tcpx.payload.facts import facts_at
+from tcpx.payload.indexing_maps import index_operands
+from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable, padded
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import to_text
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.bodies import applied
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.elementwise import repeats
 from tcpx.transform.separation import Change, Separation, Trace
@@ -16,7 +23,7 @@ from tcpx.transform.separation import Change, Separation, Trace
 
 def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operation:
     """Let `reader` read what `scale` scales, and `scale` scale what it computes. Raises ScheduleError where `reader` is
-    not linear in it."""
+    not linear in it, and where it may compute something of no element."""
     rewriter, value = ctx.rewriter, scale.results[0]
     others = [user for user in value.users if user is not reader]
     if others or scale.parent is not reader.parent or not value.users:
@@ -37,6 +44,7 @@ def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operatio
     dtype, shape = dtype_of(reader.result.type), shape_of(reader.result.type)
     if dtype != dtype_of(value.type) and dtype.bytes <= dtype_of(value.type).bytes:
         raise separation.fail(reader, f"`{reader.opcode}` to {dtype}, which may hold no more than the scaled numbers")
+    _check_replaced(ctx, scale, index, number_of(factor), reader)
     after = reader
 
     def add(op: Operation, name: str) -> Value:
@@ -89,6 +97,39 @@ def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[i
         found=f"{scale.opcode}({', '.join(f'%{v.name}' for v in scale.operands)})",
         fix="`tcp.broadcast` of what has less dims",
     )
+
+
+def _check_replaced(ctx: TransformContext, scale: Operation, index: int, by: float | None, reader: Operation) -> None:
+    """Raise ScheduleError where `reader` may give a number for no element of what is scaled, such as the sum of none,
+    and the scale is not known to leave that as it is. Operand `index` is what `by` scales, if that is a number."""
+    for place, given, fix in _given(ctx, reader):
+        if by is None or applied(scale, [given, by] if index == 0 else [by, given]) != given:
+            raise ctx.fail(
+                f"%{reader.name} may be {given} where %{scale.name} has no element",
+                op=reader,
+                required=f"an element for each, or a scale by a number that leaves {given} as it is",
+                found=place,
+                fix=fix,
+            )
+
+
+def _given(ctx: TransformContext, reader: Operation) -> Iterator[tuple[str, float, str | None]]:
+    """The numbers that an operation gives where it reads no element, where that may be, and what rules it out."""
+    if isinstance(reader, Tileable) and padded(reader) is not None and reader.rest is not None and not reader.is_free:
+        yield f"padding with {reader.rest}", float(reader.rest), None
+    if not isinstance(reader, Structured):
+        return
+    if reader.outside is not None and index_operands(reader.maps()):
+        yield f"{reader.outside} for an index that is outside", float(reader.outside), None
+    facts, neutrals, ragged = facts_at(reader), reader.neutrals(), reader.ragged()
+    for name in [it.name for it in reader.iterators() if it.is_reduction] if neutrals is not None else ():
+        extent = reader.valid.get(name, reader.size_of(name))
+        if name in ragged:
+            yield f"`{name}`, whose extents are read from elements", float(neutrals[0]), None
+        elif facts.decide(Predicate.of("<=", 1, extent)) is not True:
+            shown = ctx.name_of(reader)
+            fix = f"specialize {shown} when size({shown}.{name}) >= 1"
+            yield f"`{name}` of {to_text(extent)}", float(neutrals[0]), fix
 
 
 def _shown(reader: Operation) -> str:

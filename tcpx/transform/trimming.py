@@ -15,6 +15,7 @@ from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.bodies import Body, combiner_of
+from tcpx.transform.editing import is_pure
 from tcpx.transform.peeling import set_range
 from tcpx.transform.positions import Place, compared, places
 from tcpx.transform.separation import start_of
@@ -117,6 +118,9 @@ def _changed(loop: Loop, condition: Condition) -> Operation | None:
             states[op.result] = held if whole and not op.subset.dropped else None
         elif isinstance(op, Structured) and len(op.results) == 1:
             states[op.result] = _state(op, states, condition if condition.op is op else None)
+        elif not op.is_hint and not is_pure(op):  # such as a store that runs in the last iteration alone
+            stored = (inner.value.defining_op for inner in op.walk() if isinstance(inner, StYield))
+            return next(stored, None) or op
     return None
 
 

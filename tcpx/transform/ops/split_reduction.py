@@ -39,7 +39,8 @@ class SplitReduction(Transform):
 
     The handle denotes the partial computation: with `parts` it keeps its class; with `factor` it becomes the nearest
     class that can have the dim in its result. Returns the loop and the combining operation, which also takes over an
-    `init`. Float sums are reassociated.
+    `init`. Float sums are reassociated: rounding changes, and an overflow to inf or NaN may appear or disappear. Parts
+    without elements are neutral. If the reduction has no neutral element, as argmax, each part must have an element.
 
     before:
         func @f(%x: tensor<4096x8xf32>, %w: tensor<4096x16xf32>) -> tensor<8x16xf32> {

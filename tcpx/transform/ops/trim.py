@@ -21,9 +21,10 @@ class Trim(Transform):
     attention skips the blocks of keys after all queries of a block.
 
     The condition compares sums of positions and sizes. tcpx derives from the operations that skipped iterations
-    contribute the neutral element to every reduction of the loop. Other values that are read there are assumed finite:
-    if a value that meets a weight of 0 is infinite or NaN, the sum no longer becomes NaN. The same holds for running
-    maxima: in a row that has met no element, values that depend on the maximum keep their previous value.
+    contribute the neutral element to every reduction of the loop, and store nothing else: fuse an epilogue that runs in
+    the last iteration after `trim`. Other values that are read there are assumed finite: if a value that meets a weight
+    of 0 is infinite or NaN, the sum no longer becomes NaN. The same holds for running maxima: in a row that has met no
+    element, values that depend on the maximum keep their previous value.
 
     before:
         func @f(%x: tensor<[N]x[N]xf32>) -> tensor<[N]xf32> symbols [N] {

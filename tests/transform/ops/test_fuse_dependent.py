@@ -183,7 +183,7 @@ def test_the_handles_denote_the_one_loop() -> None:
 
 ATTENTION = """\
 func @f(%q: tensor<[H]x[M]x5xf32>, %k: tensor<[H]x[N]x5xf32>, %v: tensor<[H]x[N]x6xf32>) -> tensor<[H]x[M]x6xf32>
-    symbols [H, M, N] {
+    symbols [H, M, N: 1..] {
   %s = tcp.contract(%q, %k) {lhs = ["h", "i", "c"], rhs = ["h", "j", "c"], out = ["h", "i", "j"]}
       : tensor<[H]x[M]x[N]xf32>
   %r = tcp.mul(%s, 0.25) : tensor<[H]x[M]x[N]xf32>

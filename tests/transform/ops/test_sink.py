@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.transform.payloads import check, refusal
+from tcpx.payload.evaluator import evaluate_func
+from tests.transform.payloads import check, refusal, run
 
 PAYLOAD = """\
 func @f(%e: tensor<[M]x[N]xf32>, %l: tensor<[M]xf32>, %v: tensor<[N]x3xf32>) -> tensor<[M]x3xf32>
-    symbols [M: 0.., N: 0..] {
+    symbols [M: 0.., N: 1..] {
   %b = tcp.broadcast(%l) {dims = [0]} : tensor<[M]x[N]xf32>
   %p = tcp.mul(%e, %b) : tensor<[M]x[N]xf32>
   %o = tcp.matmul(%p, %v) : tensor<[M]x3xf32>
@@ -16,7 +18,7 @@ func @f(%e: tensor<[M]x[N]xf32>, %l: tensor<[M]xf32>, %v: tensor<[N]x3xf32>) -> 
 }
 """
 BODY = 'let p = match one "p" in root\nlet o = match one "o" in root\nsink(p, behind: o)'
-SIZES = [{"M": m, "N": n} for m in (0, 1, 5) for n in (0, 1, 4)]
+SIZES = [{"M": m, "N": n} for m in (0, 1, 5) for n in (1, 4)]
 
 
 def _reads(reader: str, result: str = "tensor<[M]xf32>") -> str:
@@ -36,13 +38,37 @@ CASES = {
     "product with another": _reads("tcp.mul(%p, %e)", "tensor<[M]x[N]xf32>"),
     "whole": _reads("tcp.reduce_sum(%p) {dims = [0, 1]}", "tensor<f32>")
     .replace("%l: tensor<[M]xf32>", "%l: tensor<f32>")
-    .replace("{dims = [0]}", "{dims = []}"),
+    .replace("{dims = [0]}", "{dims = []}")
+    .replace("M: 0..", "M: 1.."),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_numbers(name: str) -> None:
-    check(CASES[name], BODY + "\nassert(producer(p.lhs) == o or producer(p.rhs) == o)", SIZES)
+    sizes = [chosen for chosen in SIZES if chosen["M"] or name != "whole"]
+    check(CASES[name], BODY + "\nassert(producer(p.lhs) == o or producer(p.rhs) == o)", sizes)
+
+
+EMPTY = PAYLOAD.replace("N: 1..", "N: 0..").replace("tcp.mul(%e", "tcp.div(%e")
+GUARDED = """\
+let p = match one "p" in root
+let o = match one "o" in root
+specialize [p, o] when size(o.k) >= 1 { sink(p, behind: o) } else { }
+"""
+
+
+def test_sums_without_elements() -> None:
+    check(EMPTY.replace("tcp.div(%e, %b)", "tcp.mul(%e, %b)"), GUARDED, [*SIZES, {"M": 3, "N": 0}])
+    done = run(EMPTY, GUARDED)
+    given = [np.ones((2, 0), np.float32), np.array([0, 3], np.float32), np.ones((0, 3), np.float32)]
+    assert evaluate_func(done.module, done.module.main, given)[0].tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_a_number_leaves_a_sum_without_elements() -> None:
+    sizes = [*SIZES, {"M": 3, "N": 0}]
+    check(EMPTY.replace("tcp.div(%e, %b)", "tcp.div(%e, -4.0)"), BODY, sizes)
+    refused = refusal(EMPTY.replace("tcp.div(%e, %b)", "tcp.div(%e, 0.0)"), BODY)
+    assert refused.message == "%o may be 0.0 where %p has no element"
 
 
 RANK_2 = """\
@@ -60,6 +86,22 @@ def test_scales_in_another_order() -> None:
 
 
 REFUSED = {
+    "no elements": (EMPTY, "%o may be 0.0 where %p has no element", "`k` of N"),
+    "no elements, scaled": (
+        EMPTY.replace("tcp.div(%e, %b)", "tcp.mul(%b, %e)"),
+        "%o may be 0.0 where %p has no element",
+        "`k` of N",
+    ),
+    "no rows": (
+        CASES["whole"].replace("M: 1..", "M: 0.."),
+        "%o may be 0.0 where %p has no element",
+        "`d0` of M",
+    ),
+    "padding": (
+        _reads("tcp.pad(%p) {value = 0.0}", "tensor<[M]x[N + 2]xf32>"),
+        "%o may be 0.0 where %p has no element",
+        "padding with 0.0",
+    ),
     "scan": (
         _reads("tcp.cummax(%p) {dim = 1}", "tensor<[M]x[N]xf32>").replace(
             "%o = tcp.cummax(%p) {dim = 1} : tensor<[M]x[N]xf32>",

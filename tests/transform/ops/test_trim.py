@@ -92,6 +92,10 @@ REFUSED = [
      "a comparison of positions that no longer holds from some iteration of s/d11 on", "tcp.greater_equal"),
     (BEHIND, "trim(i, m)\n", "s/d11 ends where it may hold last already",
      "iterations of s/d11 in which the condition cannot hold", "0 to min(%s/d01 + min(3, M - %s/d01), N)"),
+    (BEHIND.replace("tcp.return(%s)", "%r = tcp.neg(%s) : tensor<[M]xf32>\n  tcp.return(%r)"),
+     'let r = match one "r" in root\nfuse(r, into: i)\n',
+     "%r may change what s/d11 has where the condition of %m cannot hold",
+     "the neutral element for each reduction of the loop, of finite operands, beside it", "tcp.neg"),
     (BEHIND, "tile(m, [d1: 2])\n", "%m does not stand in the body of s/d11",
      "an operation that every iteration computes", "it in another block"),
 ]  # fmt: skip
