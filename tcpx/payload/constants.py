@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,10 @@ import numpy.typing as npt
 from tcpx.payload.stored_arrays import Header
 
 NumpyArray = npt.NDArray[np.generic]
+
+
+PIECE: Final = 2**20
+"""Bytes that are compared at once."""
 
 
 class Constants:
@@ -53,7 +58,7 @@ class Constants:
     def name_of(self, array: NumpyArray) -> str | None:
         """The name of an array of the same type and shape with the same bytes, or None."""
         alike = self._alike.get(_key(array), ())
-        return next((name for name in alike if np.array_equal(_bytes(self._arrays[name]), _bytes(array))), None)
+        return next((name for name in alike if _are_equal(_bytes(self._arrays[name]), _bytes(array))), None)
 
     def put(self, name: str, array: NumpyArray) -> None:
         """Store an array; called by the builder, the loader and the Rewriter."""
@@ -76,6 +81,11 @@ class Constants:
 def _key(array: NumpyArray) -> object:
     """What arrays that are the same have in common, and few others."""
     return array.dtype, array.shape, _bytes(array)[:64].tobytes()
+
+
+def _are_equal(a: npt.NDArray[np.uint8], b: npt.NDArray[np.uint8]) -> bool:
+    """In pieces: as a whole, the comparison would need as much memory again."""
+    return all(np.array_equal(a[k : k + PIECE], b[k : k + PIECE]) for k in range(0, max(a.size, b.size), PIECE))
 
 
 def _bytes(array: NumpyArray) -> npt.NDArray[np.uint8]:

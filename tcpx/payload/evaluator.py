@@ -263,7 +263,7 @@ class Accesses:
 def poison(shape: tuple[int, ...], dtype: ScalarType) -> Array:
     """Memory nobody has written: NaN for floats, a loud pattern for integers."""
     if dtype.is_float:
-        return np.full(shape, np.nan).astype(dtype.numpy)
+        return np.full(shape, np.nan, dtype=dtype.numpy)
     return np.full(shape, 1, dtype=dtype.numpy) if dtype.bits == 1 else np.full(shape, 0x5A, dtype=dtype.numpy)
 
 

@@ -428,8 +428,8 @@ class Rewriter(Names, Origins):
         self.record(undo)
 
     def add_constant(self, name: str, array: NumpyArray) -> None:
-        """Store a constant under a name that is free."""
+        """Store a constant under a name that is free, without a copy: nobody writes to the array any more."""
         if name in self.module.constants:
             raise ValueError(f"a constant is already called {name}")
-        self.module.constants.put(name, array)
+        self.module.constants.keep(name, array)
         self.record(lambda: self.module.constants.remove(name))

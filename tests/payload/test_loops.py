@@ -226,3 +226,34 @@ def test_arguments_are_checked() -> None:
     ):
         with pytest.raises(ArgumentError, match=message):
             evaluate_func(module, func, arrays)
+
+
+@pytest.mark.parametrize(
+    ("end", "wanted"),
+    [
+        ("gml_st.yield(%l, %o) tile [%i] [1]", [7, 7, 7]),  # where it was read: in its place
+        ("gml_st.yield(%l, %o) tile [2 - %i] [1]", [7, 7, 7]),
+        ("%s = tcp.sub(%l, %t) : tensor<[1]xf32> gml_st.yield(%s, %o) tile [%i] [1]", [6, 5, 4]),
+        ("%u = gml_st.materialize(%o) tile [%i] [1] : tensor<1xf32> %s = tcp.add(%l, %u) : tensor<1xf32>"
+         " gml_st.yield(%s, %o) tile [%i] [1]", [8, 9, 10]),
+        ("gml_st.if %i > 0 { gml_st.yield(%l, %o) tile [%i] [1] } else { }", [1, 7, 7]),
+    ],
+)  # fmt: skip
+def test_tiles_do_not_change_under_those_who_read_them(end: str, wanted: list[float]) -> None:
+    module = parse(
+        f"""func @f(%x: tensor<[M]xf32>) -> (tensor<[M]xf32>, tensor<[M]xf32>) symbols [M: 3..] {{
+          %c = tcp.fill {{value = 7.0}} : tensor<1xf32>
+          %r = gml_st.for %i in 0 to 3 step 1 (%o = %x) {{
+            %t = gml_st.materialize(%o) tile [%i] [1] : tensor<1xf32>
+            %l = gml_st.for %j in 0 to 1 step 1 (%d = %t) {{
+              gml_st.yield(%c, %d) tile [%j] [1]
+            }} : tensor<1xf32>
+            {end.replace("[1]xf32", "1xf32")}
+          }} : tensor<[M]xf32>
+          %all = gml_st.materialize(%x) tile [0] [M] : tensor<[M]xf32>
+          tcp.return(%r, %all)
+        }}"""
+    )
+    given = np.array([1, 2, 3], np.float32)
+    made, unchanged = evaluate_func(module, module.main, [given])
+    assert (made.tolist(), unchanged.tolist(), given.tolist()) == (wanted, [1, 2, 3], [1, 2, 3])

@@ -106,7 +106,7 @@ class Loop(Operation):
         return list(range(evaluation.size(var.lower), evaluation.size(var.upper), step))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        held = [np.array(a) for a in args]
+        held = [a if self._begins_alone(value) else np.array(a) for value, a in zip(self.operands, args, strict=True)]
         for formal, array in zip(self.destinations, held, strict=True):
             evaluation.values[formal] = array
         for value in self._iterations(evaluation):
@@ -119,6 +119,14 @@ class Loop(Operation):
             evaluation.values.update(carried)
         evaluation.leave_loop(self)
         return tuple(evaluation.values[d] for d in self.destinations)
+
+    def _begins_alone(self, init: Value) -> bool:
+        """Whether a destination begins with memory that nothing else reads: new, or a tile of a destination further
+        outside."""
+        made = init.defining_op
+        if made is None or made.parent is not self.parent or len(init.uses) > 1:
+            return False
+        return made.leaves_undefined or (isinstance(made, Materialize) and _is_destination(made.source))
 
 
 STREAM = "stream"
@@ -197,6 +205,11 @@ class If(Operation):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return evaluation.run_block(self.then if evaluation.holds(self.predicate) else self.orelse)
+
+
+def _is_destination(value: Value) -> bool:
+    """Whether later operations write to parts of a tensor."""
+    return isinstance(value.owner, Block) and isinstance(value.owner.parent, Loop)
 
 
 def _known(types: Sequence[Type], facts: Facts) -> list[Type]:
@@ -301,7 +314,26 @@ class Materialize(OnSubset):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         evaluation.note_read(self.operands[0], self.subset)
-        return (np.array(evaluation.select(args[0], self.subset)).reshape(evaluation.shape(self.result.type)),)
+        part = evaluation.select(args[0], self.subset)
+        if _is_destination(self.source) and not self._is_put_back():
+            part = np.array(part)
+        return (part.reshape(evaluation.shape(self.result.type)),)
+
+    def _is_put_back(self) -> bool:
+        """Whether only a loop reads the tile, and nothing else in an iteration reads or writes the destination but a
+        yield of what the loop makes of it: it may change in its place."""
+        uses, others = self.result.uses, [op for op, _ in self.source.uses if op is not self]
+        loop = next((op for op, _ in uses), None)
+        end = others[0] if len(others) == 1 else None
+        return (
+            isinstance(loop, Loop)
+            and len(uses) == 1
+            and loop.parent is self.parent
+            and isinstance(end, StYield)
+            and end.parent is self.parent
+            and end.subset == self.subset
+            and end.value.defining_op is loop
+        )
 
 
 @register

@@ -154,7 +154,7 @@ def _computed(
             evaluation.values[value] = evaluation.values[given]
         for each in needed:
             evaluation.run(each)
-    return evaluation.values[op.results[0]]
+    return np.asarray(evaluation.values[op.results[0]], order="C")
 
 
 def _check_sizes(ctx: TransformContext, op: Operation, needed: Sequence[Operation]) -> None:

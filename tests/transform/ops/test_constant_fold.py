@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,29 @@ def test_what_is_known_only_in_the_call_is_named() -> None:
     with pytest.raises(ScheduleError) as caught:
         tcpx.apply_schedule(static, tcpx.parse_schedule(schedule))
     assert caught.value.diagnostic.found == "%x: tensor<5x70xf32>"
+
+
+def test_packing_needs_little_more_than_what_it_makes() -> None:
+    """Tiles of tiles are filled where they lie: a weight may be most of a model."""
+    weight = np.random.default_rng(0).standard_normal((1024, 2048), np.float32)
+    text = PRODUCT.replace("70", "1024").replace("37", "2048").replace("tcp.exp(%w)", "tcp.transpose(%u)")
+    text = text.replace("  %v =", "  %u = tcp.transpose(%w) {permutation = [1, 0]} : tensor<2048x1024xf32>\n  %v =", 1)
+    text = text.replace("tcp.transpose(%u)", "tcp.transpose(%u) {permutation = [1, 0]}")
+    module = tcpx.parse(text, constants=Constants({"w": weight}))
+    body = """let mm = match one contract in root
+      tile(mm, [n: 1024])
+      tile(mm, [k: 512])
+      tile(mm, [n: 32])
+      let b = pack(mm.rhs, [k, n])
+      constant_fold(b)"""
+    schedule = tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\n{body}\n}}")
+    tracemalloc.start()
+    try:
+        constants = tcpx.apply_schedule(module, schedule).module.constants
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    made = [array for name in constants if (array := constants.get(name)) is not None]
+    packed = [array for array in made if array.shape != weight.shape]
+    assert sum(array.nbytes for array in packed) == weight.nbytes
+    assert peak < 1.3 * weight.nbytes + 2**21
