@@ -86,8 +86,10 @@ class _Note:
 
     def holds(self, given: Mapping[str, str]) -> bool:
         """Whether everything is as it was, for these files of inputs by name."""
+        taken = {argument.name for argument in self.facts.signature.arguments}
         return (
-            all(os.path.abspath(given.get(name, "")) == path for name, path in self.facts.values.items())
+            all(name in self.facts.values or self.facts.names.get(name, name) in taken for name in given)
+            and all(os.path.abspath(given.get(name, "")) == path for name, path in self.facts.values.items())
             and all(state_of(held.path) == held for held in self.files)
             and not any(os.path.lexists(path) for path in self.missing)
         )

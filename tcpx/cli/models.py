@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 import tcpx
 from tcpx.cli.options import checked_unique
@@ -37,12 +40,18 @@ def argument_files(files: Mapping[str, str], names: Mapping[str, str], values: C
 
 
 def model_of(options: argparse.Namespace) -> tuple[tcpx.onnx.Model | None, Mapping[str, str]]:
-    """The model of a command, specialised on what is given for inputs that have to be constant, None for a payload, and
-    the files of `--input`."""
+    """The model of a command, specialised on what is given for inputs that have to be constant, or have a default; None
+    for a payload; and the files of `--input`."""
     files: dict[str, str] = checked_unique(options.input, "--input")
     if Path(options.file).suffix != SUFFIX:
         return None, files
     model = tcpx.onnx.load(options.file)
-    while any(name in files for name in model.needs):
-        model = model.specialized({name: tcpx.read_array(files[name]) for name in model.needs if name in files})
+
+    def given(names: Sequence[str]) -> dict[str, npt.NDArray[np.generic]]:
+        return {name: tcpx.read_array(files[name]) for name in names if name in files}
+
+    if defaults := given(model.defaults):
+        model = model.specialized(defaults)
+    while needed := given(model.needs):
+        model = model.specialized(needed)
     return model, files

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from tcpx import reruns
 from tcpx.cli import main
@@ -205,6 +205,35 @@ def test_several_at_once(case: Case, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert main(words) == 0
     assert "(model " not in capsys.readouterr().out
+
+
+def test_an_input_of_a_model_that_has_a_default(tmp_path: Path, case: Case, tcpx_command: Command) -> None:
+    """It is taken where it is given, and is the default where it is not, whatever was run before."""
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [70, 70]) for name in "xwy"]
+    stored = numpy_helper.from_array(np.ones((70, 70), np.float32), "w")
+    graph = helper.make_graph([helper.make_node("Sub", ["x", "w"], ["y"])], "g", info[:2], info[2:], [stored])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    for name, number in (("x", 7), ("w", 3), ("short", 3)):
+        np.save(tmp_path / f"{name}.npy", np.full((70 - (name == "short"), 70), number, np.float32))
+
+    def run(*names: str) -> SimpleNamespace:
+        given = (word for name in names for word in ("--input", f"{name[0]}={tmp_path / name[2:]}.npy"))
+        return tcpx_command("run", str(tmp_path / "m.onnx"), *given, "-o", str(tmp_path / "y.npy"))
+
+    for names, wanted, is_read in (
+        (["x=x"], 6, True),
+        (["x=x"], 6, False),
+        (["x=x", "w=w"], 4, True),
+        (["x=x", "w=w"], 4, False),
+        (["x=x", "w=x"], 0, True),
+        (["x=x"], 6, True),
+    ):
+        done = run(*names)
+        assert (done.status, done.err) == (0, "")
+        assert ("(model " in done.out) is is_read
+        np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.full((70, 70), wanted))
+    assert "the input `w` is another array" in run("x=x", "w=short").err
 
 
 def test_a_model_whose_inputs_are_constants(tmp_path: Path, case: Case, tcpx_command: Command) -> None:

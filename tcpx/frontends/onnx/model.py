@@ -63,6 +63,12 @@ class Model(Source):
         return self.imported.needs
 
     @property
+    def defaults(self) -> tuple[str, ...]:
+        """The inputs that have a value, which another one may take the place of."""
+        stored = {tensor.name for tensor in self.proto.graph.initializer}
+        return tuple(port.name for port in self.proto.graph.input if port.name in stored)
+
+    @property
     def inputs(self) -> tuple[Port, ...]:
         """The inputs that are arguments of the payload, in their order."""
         return self.imported.inputs
@@ -85,7 +91,7 @@ class Model(Source):
         for name, array in held.items():
             if name not in known:
                 raise OnnxError.at(self.file, f"there is no input `{name}`", f"one of {', '.join(sorted(known))}", name)
-            if array.size > MOST_SPECIALIZED:
+            if array.size > MOST_SPECIALIZED and name not in self.defaults:
                 most = f"{MOST_SPECIALIZED} elements at most"
                 raise OnnxError.at(self.file, f"the input `{name}` is too large for a constant", most, str(array.size))
             wanted = misfit_of(known[name], array)

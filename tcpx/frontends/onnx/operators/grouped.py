@@ -45,7 +45,8 @@ def group_query_attention(n: Node) -> Sequence[Result]:
     if first is None:
         _, k, v = with_past(n, k, v, 3)
     elif any(n.in_place(3 + at, 1 + at) for at in range(2)):
-        raise Unsupported("a cache that is state, of several sequences or of another number of keys", [batch])
+        reason = "a cache that is state, of several sequences: keys behind the end of each would have to be 0"
+        raise Unsupported(f"{reason}, and they are what the memory holds", [batch, 1])
     else:
         k, v = (_placed(n, n.value(3 + at), new, first, maximum(room, total)) for at, new in enumerate((k, v)))
     keys, window = shape_of(k.type)[2], n.int("local_window_size")
