@@ -150,6 +150,38 @@ def test_what_is_summed_to_one_number_is_not_written(threads: int) -> None:
     check(kernel, module)
 
 
+SCORES = """\
+func @f(%q: tensor<2x7x5xf32>, %past: tensor<2x[M]x5xf32>, %new: tensor<7x2x5xf32>) -> tensor<2x7x[M + 7]xf32>
+    symbols [M] {
+  %late = tcp.transpose(%new) {permutation = [1, 0, 2]} : tensor<2x7x5xf32>
+  %keys = tcp.concat(%past, %late) {dim = 1} : tensor<2x[M + 7]x5xf32>
+  %r = tcp.contract(%q, %keys) {lhs = ["h", "s", "d"], rhs = ["h", "p", "d"], out = ["h", "s", "p"]} :
+      tensor<2x7x[M + 7]xf32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_a_cache_with_new_rows_behind_it_is_packed() -> None:
+    """New rows are transposed on their way, before the pack transposes all of them."""
+    module = tcpx.parse(SCORES)
+    kernel = tcpx.compile(module, target="x86_avx2")
+    assert kernel.remarks == ()
+    assert isinstance(kernel.trace, Trace)
+    assert "pack" in {entry.transform for entry in kernel.trace.entries}
+    check(kernel, module)
+
+
+def test_what_has_no_elements_has_no_remark() -> None:
+    module = tcpx.parse(
+        "func @f(%x: tensor<16x0xf32>) -> tensor<0xf32> {\n  %i = tcp.fill {value = 2.0} : tensor<0xf32>\n"
+        "  %r = tcp.reduce_max(%x, init = %i) {dims = [0]} : tensor<0xf32>\n  tcp.return(%r)\n}\n"
+    )
+    kernel = tcpx.compile(module, target="x86_avx2")
+    assert kernel.remarks == ()
+    assert np.asarray(kernel(np.ones((16, 0), np.float32))).shape == (0,)
+
+
 def test_a_remark_says_what_is_left_where_and_why() -> None:
     kernel = tcpx.compile(tcpx.parse(LEFT["max of mul, i,i->"]), target="generic")
     (remark,) = kernel.remarks
