@@ -30,8 +30,8 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
         except ScheduleError as error:
             if error.diagnostic.kind is not Kind.SILENCEABLE:
                 raise
+            failures.append(_judged(error, state, saved))
             saved.restore(state)
-            failures.append(error)
     if statement.orelse is None and len(failures) == 1:
         return None
     error = frame.error(
@@ -64,8 +64,8 @@ def _try_or_remark(
         except ScheduleError as error:
             if not _is_recovered(error, state) or state.overrides.hits > hits:
                 raise
+            failures.append(_judged(error, state, saved))
             saved.restore(state)
-            failures.append(error)
         else:
             overridden = state.overrides.hits > hits
             state.trace.attempts.append(Attempt(key, label, place, first, len(state.trace.entries), overridden))
@@ -79,8 +79,13 @@ def _try_or_remark(
     return None
 
 
+def _judged(error: ScheduleError, state: State, saved: Savepoint) -> ScheduleError:
+    """The failure of a block, as that of a step where the block had taken one. A condition of the schedule that does
+    not hold before says that the block is for something else."""
+    return StepError(error.diagnostic) if len(state.trace.entries) > saved.entries else error
+
+
 def _refused_steps(failures: list[ScheduleError]) -> list[ScheduleError]:
-    """The failures of steps. A condition of the schedule that does not hold says that a block is for something else."""
     return [failure for failure in failures if isinstance(failure, StepError)]
 
 

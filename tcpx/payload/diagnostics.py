@@ -167,7 +167,7 @@ class ScheduleError(TcpxError):
 
 
 class StepError(ScheduleError):
-    """A step that cannot be done. A condition of the schedule that does not hold is none."""
+    """A step that cannot be done, or what does not hold behind the first step of a recipe."""
 
 
 class ScheduleWarning(UserWarning):

@@ -95,6 +95,12 @@ def test_a_block_that_is_for_something_else_has_none(condition: str) -> None:
     assert run(A + f"try {{ {condition} }} else {{ tile(mm, [m: 6]) }} else remark mm").remarks == ()
 
 
+def test_what_does_not_hold_behind_a_step_is_a_refusal() -> None:
+    body = A + "try { tile(mm, [m: 6]); require false } else { tile(mm, [m: 4]) } else remark mm"
+    (remark,) = run(body).remarks
+    assert remark.message == "%a is computed in another way: a requirement of the schedule does not hold"
+
+
 def test_a_refused_step_inside_of_another_try_counts() -> None:
     inner = "try { tile(mm, [q: 4]) } else { require false }"
     (remark,) = run(A + f"try {{ {inner} }} else {{ tile(mm, [m: 6]) }} else remark mm").remarks
