@@ -13,12 +13,15 @@ from tcpx.transform.simplification import simplify_algebra, simplify_in
 Key = tuple[object, ...]
 
 
-def canonicalize(rewriter: Rewriter, root: Operation, options: Sequence[str] = (), *, sinks: bool = False) -> None:
-    """Fold what is the identity, merge equal operations, erase dead ones. `options` and `sinks` are those of
-    `simplify_algebra`."""
+def canonicalize(
+    rewriter: Rewriter, root: Operation, options: Sequence[str] = (), *, sinks: bool = False, merges: bool = True
+) -> None:
+    """Fold what is the identity, merge equal operations if asked to, erase dead ones. `options` and `sinks` are those
+    of `simplify_algebra`."""
     simplify_in(rewriter, [root])
     simplify_algebra(rewriter, root, options, sinks=sinks)
-    merge_equal(rewriter, root)
+    if merges:
+        merge_equal(rewriter, root)
     erase_unused(rewriter, root)
 
 

@@ -172,6 +172,24 @@ def test_a_cache_with_new_rows_behind_it_is_packed() -> None:
     check(kernel, module)
 
 
+def test_neutral_operations_are_not_computed() -> None:
+    """A product with 1 is what it multiplies: the first matmul reads %x, and packs nothing; the second is a copy."""
+    module = tcpx.parse(
+        "func @f(%x: tensor<8x8xf32>, %n: tensor<[M]xsi32>) -> (tensor<8x8xf32>, tensor<[M]xsi32>) symbols [M] {\n"
+        "  %a = tcp.mul(%x, 1.0) : tensor<8x8xf32>\n  %r = tcp.matmul(%a, %x) : tensor<8x8xf32>\n"
+        "  %b = tcp.mul(%n, 1) : tensor<[M]xsi32>\n  %c = tcp.add(%b, 0) : tensor<[M]xsi32>\n  tcp.return(%r, %c)\n}\n"
+    )
+    kernel = tcpx.compile(module, target="x86_avx2")
+    assert kernel.remarks == ()
+    source = "".join(kernel.sources.values())
+    assert "memcpy(out_1, n" in source
+    assert "buf" not in source
+    x, n = np.arange(64, dtype=np.float32).reshape(8, 8), np.arange(9, dtype=np.int32)
+    product, copied = kernel(x, n)
+    np.testing.assert_array_equal(product, x @ x)
+    np.testing.assert_array_equal(copied, n)
+
+
 def test_what_has_no_elements_has_no_remark() -> None:
     module = tcpx.parse(
         "func @f(%x: tensor<16x0xf32>) -> tensor<0xf32> {\n  %i = tcp.fill {value = 2.0} : tensor<0xf32>\n"

@@ -29,6 +29,9 @@ class Canonicalize(Transform):
     * `reciprocals`: a division by a broadcast value becomes a product with its reciprocal;
     * `zeros`: `x + 0.0` is x, also if x is -0.0; `x * 0.0` and `x - x` are 0, also for NaN and infinities.
 
+    `merge: false` applies only what folds an operation alone: equal operations stay separate, and nothing moves before
+    a broadcast.
+
     before:
         func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
           %p = tcp.pad(%x) {value = 0.0} : tensor<4xf32>
@@ -51,10 +54,12 @@ class Canonicalize(Transform):
         Parameter("fma", BOOL, False, doc="round products and sums of floats once"),
         Parameter("reciprocals", BOOL, False, doc="replace division by a broadcast with a product of reciprocals"),
         Parameter("zeros", BOOL, False, doc="ignore the sign of zeros, and NaN and infinities times 0"),
+        Parameter("merge", BOOL, True, doc="merge equal operations, and move operations before a broadcast"),
     )
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         options = [option for option in INEXACT if args.bool(option)]
-        canonicalize(ctx.rewriter, args.op("target"), options, sinks=True)
+        merges = args.bool("merge")
+        canonicalize(ctx.rewriter, args.op("target"), options, sinks=merges, merges=merges)
         return ()

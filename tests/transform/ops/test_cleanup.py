@@ -29,6 +29,31 @@ def test_canonicalize() -> None:
     assert opcodes("canonicalize(root)") == ["exp", "add"]
 
 
+NEUTRAL = """\
+func @neutral(%x: tensor<[N]xf32>, %y: tensor<2x[N]xf32>) -> tensor<2x[N]xf32> symbols [N: 0..] {
+  %a = tcp.mul(%x, 1.0) : tensor<[N]xf32>
+  %b = tcp.exp(%a) : tensor<[N]xf32>
+  %c = tcp.broadcast(%b) {dims = [1]} : tensor<2x[N]xf32>
+  %d = tcp.broadcast(%b) {dims = [1]} : tensor<2x[N]xf32>
+  %e = tcp.relu(%c) : tensor<2x[N]xf32>
+  %f = tcp.mul(%d, %y) : tensor<2x[N]xf32>
+  %g = tcp.add(%e, %f) : tensor<2x[N]xf32>
+  tcp.return(%g)
+}
+"""
+
+
+def test_canonicalize_without_merging() -> None:
+    done = check(NEUTRAL, "canonicalize(root, merge: false)")
+    left = [op.opcode.split(".")[-1] for op in done.module.main.body.ops]
+    assert left == ["exp", "broadcast", "broadcast", "relu", "mul", "add", "return"]
+
+
+def test_canonicalize_without_merging_may_change_nothing() -> None:
+    twice = "canonicalize(root, merge: false)\ncanonicalize(root, merge: false)"
+    assert refusal(NEUTRAL, twice).message == "`canonicalize` changes nothing here"
+
+
 def test_cse() -> None:
     assert opcodes("canonicalize(root)\noptional cse(root)") == ["exp", "add"]
     handles = 'let a = match one "a" in root\nlet b = match one "b" in root\ncanonicalize(root)\nrequire a == b "one"'
