@@ -9,11 +9,11 @@ from typing import Final
 from tcpx.payload.bounds import is_equal, is_less_equal, lower_bound, upper_bound
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.size_expressions import Atom, Dim, Symbol, Var, product, total
+from tcpx.payload.size_expressions import Atom, Dim, Size, Symbol, Var, product, total
 from tcpx.payload.size_substitution import simplify, with_facts
 from tcpx.payload.size_traversal import as_symbol, symbols
 
-REMEMBERED: Final = 2**12
+REMEMBERED: Final = 2**10
 """Branches within branches whose facts are remembered."""
 
 
@@ -22,6 +22,10 @@ class Facts:
 
     def __init__(self, predicates: Sequence[Predicate] = ()) -> None:
         self._holding = Predicate(tuple(dict.fromkeys(c for p in predicates for c in p.comparisons)))
+        self._attached: dict[int, tuple[Dim, Dim]] = {}
+        self._values: dict[int, tuple[Dim, Dim]] = {}
+        """Sizes that were asked about, by identity: those of one text may know other things of their symbols. With each
+        the answer; most are asked about again, by the operations behind."""
 
     @cached_property
     def _symbols(self) -> dict[str, Symbol]:
@@ -38,12 +42,23 @@ class Facts:
 
     def attach(self, d: Dim) -> Dim:
         """The same expression, with the facts on its symbols."""
-        return with_facts(d, self._symbols) if self._symbols else d
+        if isinstance(d, int) or not self._symbols:
+            return d
+        known = self._attached.get(id(d))
+        if known is None:
+            known = self._attached[id(d)] = d, with_facts(d, self._symbols)
+        return known[1]
 
     def value(self, d: Dim) -> Dim:
         """The expression simplified by the facts: an int where it can have one value only."""
         if isinstance(d, int) or not self._holding.comparisons:
             return d
+        known = self._values.get(id(d))
+        if known is None:
+            known = self._values[id(d)] = d, self._value(d)
+        return known[1]
+
+    def _value(self, d: Size) -> Dim:
         for comparison in self._holding.comparisons:
             if comparison.op == "==":
                 gap = comparison.lhs - comparison.rhs
