@@ -11,7 +11,7 @@ import onnx
 
 from tcpx.frontends.onnx.broadcasting import Shape
 from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported, numbers_for
-from tcpx.frontends.onnx.values import Elements, Tensor, objects
+from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, objects
 from tcpx.frontends.onnx.writing import Append, Writer
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
@@ -109,16 +109,27 @@ class Node:
 
     def numbers(self, index: int) -> list[int]:
         """The integers of an operand that has to be known."""
-        return [int(n) for n in np.asarray(self.array(index)).ravel().tolist()]
+        held = self.array(index)
+        if held.size > MOST_ELEMENTS or (held.size and held.dtype.kind not in "iub"):
+            most = f"{MOST_ELEMENTS} at most"
+            raise self.error(f"operand {index} is a list of integers", most, str(self.input(index)))
+        return [int(n) for n in held.ravel().tolist()]
 
     def number(self, index: int, default: float = 0.0) -> float:
         """The number of a scalar operand that has to be known; `default` where it is left out."""
         if not self.has(index):
             return default
-        held = np.asarray(self.array(index)).ravel()
+        held = self.array(index)
         if held.size != 1:
             raise self.error(f"operand {index} is one number", "one element", f"{held.size}")
-        return float(held[0]) if held.dtype.kind not in "iub" else int(held[0])
+        return float(held.item()) if held.dtype.kind not in "iub" else int(held.item())
+
+    def integer(self, index: int, default: int = 0) -> int:
+        """The integer of a scalar operand that has to be known; `default` where it is left out."""
+        found = self.number(index, default)
+        if not float(found).is_integer():
+            raise self.error(f"operand {index} is an integer", "an integer", str(found))
+        return int(found)
 
     def elements(self, index: int) -> Elements:
         """The elements of an operand as sizes, which may depend on symbols. Raises NotConstant."""
@@ -267,7 +278,7 @@ def value_of(w: Writer, tensor: Tensor) -> Value:
 def _written(w: Writer, tensor: Tensor) -> Value:
     array = tensor.array
     if array is not None and array.size and not any(array.strides):
-        return w.fill(array.ravel()[0].item(), tensor.shape, tensor.dtype)
+        return w.fill(array[(0,) * array.ndim].item(), tensor.shape, tensor.dtype)
     if array is not None:
         return w.constant(identifier(tensor.name), array)
     if tensor.sizes is None:

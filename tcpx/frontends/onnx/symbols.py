@@ -13,6 +13,7 @@ from tcpx.payload.facts import Facts, as_declared
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_substitution import with_facts
 from tcpx.payload.sizes import Dim, Symbol, as_symbol, symbols, to_text
+from tcpx.payload.text.scope import RESERVED
 
 _SUM: Final = re.compile(r"\s*(\w+)\s*(\+\s*\w+\s*)+", re.ASCII)
 Bound = tuple[Dim, int]
@@ -64,7 +65,7 @@ class Symbols:
         if shown not in self._names:
             name = re.sub(r"\W", "_", shown, flags=re.ASCII)
             name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
-            while name in self._names.values():  # `a b` and `a-b` are two dims
+            while name in RESERVED or name in self._names.values():  # `a b` and `a-b` are two dims
                 name = f"{name}_"
             self._names[shown] = name
         return self._names[shown]

@@ -20,7 +20,7 @@ from tcpx.payload.ops.expand import Expand
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.movement import Fill
-from tcpx.payload.ops.views import Reshape, View
+from tcpx.payload.ops.views import Reshape, Slice, View
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, as_dim, is_less_equal, maximum, minimum
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_numpy, shape_of
@@ -52,7 +52,10 @@ class Writer:
     # ------------------------------------------------------------ one operation
 
     def insert(self, op: Operation) -> Value:
-        """Add a detached operation and hand out its first result."""
+        """Add a detached operation and hand out its first result. Raises Unsupported for a dim below 0."""
+        for result in op.results:
+            if any(isinstance(extent, int) and extent < 0 for extent in shape_of(result.type)):
+                raise Unsupported(f"a result of the shape {shown(shape_of(result.type))}")
         op.location = self.place
         word = op.opcode.rpartition(".")[2]
         self.builder.insert(op, *([f"{self.prefix}.{word}" if self.prefix else word] * len(op.results)))
@@ -119,7 +122,7 @@ class Writer:
 
     def fill(self, number: float | Dim, shape: Shape, dtype: ScalarType) -> Value:
         """A number, or a size, repeated."""
-        held = number if isinstance(number, Size) else float(number) if dtype.is_float else int(number)
+        held = number if isinstance(number, Size) else _number(number, dtype)
         return self.op("fill", shape=shape, dtype=dtype, value=held)
 
     def cast(self, a: Value, dtype: ScalarType) -> Value:
@@ -240,8 +243,7 @@ class Writer:
         attributes: dict[str, Attribute] = {"low": tuple(low)}
         if any(between):
             attributes["interior"] = between
-        held = float(value) if dtype_of(a.type).is_float else int(value)
-        return self.several("pad", [a], [(sizes, None)], value=held, **attributes)[0]
+        return self.several("pad", [a], [(sizes, None)], value=_number(value, dtype_of(a.type)), **attributes)[0]
 
     def reduce(
         self,
@@ -302,10 +304,10 @@ class Writer:
         )
 
     def _index(self, indices: Value, extent: Dim) -> None:
-        """Note of an argument whose elements are indices between what they have to lie."""
+        """Note of an argument whose elements are indices, all of them, between what they have to lie."""
         value = indices
-        while isinstance(value.defining_op, View | Cast) and len(value.defining_op.operands) == 1:
-            value = value.defining_op.operands[0]
+        while isinstance(op := value.defining_op, View | Cast) and len(op.operands) == 1 and not isinstance(op, Slice):
+            value = op.operands[0]
         dtype = dtype_of(value.type)
         if not self.is_certain or value.defining_op is not None or not dtype.is_integer or dtype.maximum > INT64_MAX:
             return
@@ -345,6 +347,15 @@ class Writer:
         if combiner:
             held["combiner"] = f"tcp.{combiner}"
         return self.insert(Generic(list(operands), [TensorType(shape, dtype)], held, [block]))
+
+
+def _number(number: float, dtype: ScalarType) -> float:
+    """A number as one of a dtype. Raises Unsupported for a fraction, NaN and infinities among integers."""
+    if dtype.is_float:
+        return float(number)
+    if not float(number).is_integer():
+        raise Unsupported(f"the number {number} among elements of {dtype}")
+    return int(number)
 
 
 def _class(name: str) -> type[Operation]:

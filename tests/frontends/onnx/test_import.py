@@ -389,6 +389,17 @@ def test_indices_outside_are_an_error() -> None:
             tcpx.evaluate(module, table, ids, t, places, c)
 
 
+def test_indices_that_are_a_part_of_an_argument() -> None:
+    """Other elements of it may index a larger table."""
+    model = loaded(
+        "f (int64[n,2] x, float[3,4] a, float[9,4] b) => (float[n,1,4] y) {"
+        " p, q = Split <axis = 1, num_outputs = 2> (x) u = Gather(a, p) v = Gather(b, q) y = Add(u, v) }"
+    )
+    x, a, b = np.array([[2, 8], [-3, -9]]), np.zeros((3, 4), np.float32), np.arange(36, dtype=np.float32).reshape(9, 4)
+    found: Any = tcpx.evaluate(model.module, x, a, b)
+    np.testing.assert_array_equal(found, b[[8, -9]][:, None])
+
+
 def test_an_index_outside_of_one_hot_says_nothing() -> None:
     text = "f (int64[n] i) => (float[3, n] y) <int64 d = {3}, float[2] v = {2, 7}> { y = OneHot <axis = 0> (i, d, v) }"
     agrees(model_of(text), i=np.array([0, -1, 5, 2, -3, -4, 3, 2**40, -(2**63)]))

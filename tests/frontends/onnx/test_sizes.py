@@ -133,3 +133,10 @@ def test_a_long_sequence_compiled() -> None:
     wanted = tcpx.evaluate(tcpx.onnx.load(model, sizes={"T": 300, "B": 2}).module, *args)
     for ours, theirs in zip(kernel(*args), wanted, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
+
+
+def test_dims_by_words_of_payloads() -> None:
+    model = loaded("f (float[f32,inf,tile] x) => (float[f32,inf,tile] y) { y = Neg(x) }")
+    assert [symbol.name for symbol in model.module.main.symbols] == ["f32_", "inf_", "tile_"]
+    fixed = loaded("f (float[f32] x) => (float[f32] y) { y = Neg(x) }", sizes={"f32": 3})
+    assert not fixed.module.main.symbols

@@ -22,11 +22,13 @@ def branch(n: Node) -> Sequence[Result]:
     """The branch that is taken, or a choice between the results of both."""
     condition = n.input(0)
     if condition.array is not None:
-        taken = bool(np.asarray(condition.array).ravel()[0])
+        taken = bool(n.number(0))
         return list(n.subgraph(n.graph("then_branch" if taken else "else_branch"), []))
     certain, n.w.is_certain = n.w.is_certain, False
     results = [n.subgraph(n.graph(key), []) for key in ("then_branch", "else_branch")]
     n.w.is_certain = certain
+    if len(results[0]) != len(results[1]):
+        raise n.error("the branches have as many results", str(len(results[0])), str(len(results[1])))
     holds = n.w.reshape(n.value(0), ())
     made: list[Result] = []
     for a, b in zip(*results, strict=True):
@@ -55,9 +57,12 @@ def element(n: Node) -> Result:
 @rule("Loop")
 def loop(n: Node) -> Sequence[Result]:
     """The iterations one after the other, where their number and the conditions are known."""
-    body, most = n.graph("body"), int(n.number(0, MOST_ITERATIONS + 1))
+    body, most = n.graph("body"), n.integer(0, MOST_ITERATIONS + 1)
     going = bool(n.number(1, 1))
     state = [n.input(k) for k in range(2, len(n.inputs))]
+    if len(body.output) <= len(state):
+        required = f"a condition, then {len(state)} values for the next iteration"
+        raise n.error("the results of the body", required, str(len(body.output)))
     columns: list[list[Tensor]] = [[] for _ in range(len(body.output) - 1 - len(state))]
     count = 0
     while going and count < most:
@@ -66,9 +71,12 @@ def loop(n: Node) -> Sequence[Result]:
         at = of_array("iteration", np.array(count, np.int64))
         holds = of_array("condition", np.array(True))
         results = list(n.subgraph(body, [t for t in (at, holds) if t is not None] + state))
-        if results[0].array is None:
+        condition = results[0].array
+        if condition is None:
             raise Unsupported("a loop that ends where its data say")
-        going, state = bool(np.asarray(results[0].array).ravel()[0]), results[1 : 1 + len(state)]
+        if condition.size != 1:
+            raise n.error("the condition of the body is one truth value", "one element", str(condition.size))
+        going, state = bool(condition.item()), results[1 : 1 + len(state)]
         for column, result in zip(columns, results[1 + len(state) :], strict=True):
             column.append(result)
         count += 1
@@ -81,11 +89,17 @@ def scan(n: Node) -> Sequence[Result]:
     if n.version < 9:
         raise Unsupported("scans over a batch")
     body, count = n.graph("body"), n.int("num_scan_inputs")
+    if not 1 <= count <= len(n.inputs):
+        raise n.error("the sequences among the operands", f"1 to {len(n.inputs)}", str(count))
     state = [n.input(k) for k in range(len(n.inputs) - count)]
     given = [n.input(k) for k in range(len(n.inputs) - count, len(n.inputs))]
-    axes = [n.checked_axis(a, t.rank) for a, t in zip(n.ints("scan_input_axes", [0] * count), given, strict=True)]
-    back = n.ints("scan_input_directions", [0] * count)
     outputs = len(body.output) - len(state)
+    if outputs < 0:
+        required = f"{len(state)} values for the next iteration, then parts of results"
+        raise n.error("the results of the body", required, str(len(body.output)))
+    axes = [n.checked_axis(a, t.rank) for a, t in zip(_for_each(n, "scan_input_axes", count), given, strict=True)]
+    back = _for_each(n, "scan_input_directions", count)
+    ends, flips = (_for_each(n, f"scan_output_{what}", outputs) for what in ("axes", "directions"))
     length = given[0].shape[axes[0]]
     if not isinstance(length, int):
         raise Unsupported("a scan whose length a call decides: iterations are unrolled", [length])
@@ -104,12 +118,19 @@ def scan(n: Node) -> Sequence[Result]:
         state = results[: len(state)]
         for column, result in zip(columns, results[len(state) :], strict=True):
             column.append(result)
-    ends, turned = n.ints("scan_output_axes", [0] * outputs), n.ints("scan_output_directions", [0] * outputs)
     stacked = [
         _stacked(n, column[::-1] if flipped else column, axis)
-        for column, axis, flipped in zip(columns, ends, turned, strict=True)
+        for column, axis, flipped in zip(columns, ends, flips, strict=True)
     ]
     return [*state, *stacked]
+
+
+def _for_each(n: Node, name: str, count: int) -> list[int]:
+    """An attribute with a number for each of so many sequences."""
+    found = n.ints(name, [0] * count)
+    if len(found) != count:
+        raise n.error(f"`{name}` has a number for each", str(count), str(len(found)))
+    return found
 
 
 def _stacked(n: Node, column: Sequence[Tensor], axis: int) -> Result:

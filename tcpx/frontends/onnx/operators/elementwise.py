@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from math import inf, log
+from math import ceil, floor, inf, log
 from typing import Final
 
 from tcpx.frontends.onnx.errors import Unsupported
@@ -213,7 +213,8 @@ def hard_sigmoid(n: Node) -> Result:
 def shrink(n: Node) -> Result:
     """0 between -lambd and lambd, nearer to 0 by `bias` outside."""
     x, bound, bias = n.value(0), n.float("lambd", 0.5), n.float("bias", 0.0)
-    below, above = (n.w.with_number(word, x, end, dtype=i1) for word, end in (("less", -bound), ("greater", bound)))
+    ends = (-bound, bound) if n.dtype().is_float else (ceil(-bound), floor(bound))
+    below, above = (n.w.with_number(w, x, end, dtype=i1) for w, end in zip(("less", "greater"), ends, strict=True))
     rest = n.w.select(above, n.w.with_number("sub", x, bias), n.w.fill(0, shape_of(x.type), n.dtype()))
     return n.w.select(below, n.w.with_number("add", x, bias), rest)
 
@@ -252,20 +253,25 @@ def _wide(n: Node) -> Value:
     return n.w.cast(x, f32) if dtype_of(x.type) in (f16, bf16) else x
 
 
+def _odd(n: Node, x: Value, made: Value) -> Value:
+    """An odd function by what it is of |x|: 0 has the sign of x, too."""
+    return n.w.cast(n.w.op("mul", made, n.w.unary("sign", x)), n.dtype())
+
+
 @rule("Sinh", "Cosh")
 def hyperbolic(n: Node) -> Result:
-    """Of half the exponentials; sinh by expm1, exact to rounding also for small x."""
+    """Of half the exponentials, as squares where these overflow; sinh by expm1, exact to rounding also for small x."""
     x = _wide(n)
+    size = n.w.unary("abs", x)
+    root = n.w.unary("exp", n.w.with_number("mul", size, 0.5))
+    half = n.w.op("mul", n.w.with_number("mul", root, 0.5), root)
     if n.operator == "Cosh":
-        half = n.w.with_number("mul", n.w.unary("exp", n.w.unary("abs", x)), 0.5)
         other = n.w.with_number("div", half, 0.25, first=True)
         return n.w.cast(n.w.binary("add", half, other), n.dtype())
-    size = n.w.unary("abs", x)
     e = n.w.unary("expm1", size)
-    rest = n.w.binary("div", e, n.w.with_number("add", e, 1))
-    rest = n.w.select(n.w.op("isinf", e, dtype=i1), n.w.fill(1, shape_of(x.type), dtype_of(x.type)), rest)
-    made = n.w.with_number("mul", n.w.binary("add", e, rest), 0.5)
-    return n.w.cast(n.w.select(n.w.with_number("less", x, 0, dtype=i1), n.w.unary("neg", made), made), n.dtype())
+    small = n.w.binary("add", e, n.w.binary("div", e, n.w.with_number("add", e, 1)))
+    made = n.w.select(n.w.op("isinf", e, dtype=i1), half, n.w.with_number("mul", small, 0.5))
+    return _odd(n, x, made)
 
 
 @rule("Asinh")
@@ -277,16 +283,15 @@ def asinh(n: Node) -> Result:
     root = n.w.with_number("add", n.w.unary("sqrt", n.w.with_number("add", square, 1)), 1)
     near = n.w.unary("log1p", n.w.binary("add", size, n.w.binary("div", square, root)))
     far = n.w.with_number("add", n.w.unary("log", size), log(2))
-    made = n.w.select(n.w.with_number("greater", size, 1e15, dtype=i1), far, near)
-    return n.w.cast(n.w.select(n.w.with_number("less", x, 0, dtype=i1), n.w.unary("neg", made), made), n.dtype())
+    return _odd(n, x, n.w.select(n.w.with_number("greater", size, 1e15, dtype=i1), far, near))
 
 
 @rule("Acosh")
 def acosh(n: Node) -> Result:
-    """log1p(t + sqrt(2 t + t**2)), t = x - 1; of large x log x + log 2."""
+    """log1p(t + sqrt(t) sqrt(t + 2)), t = x - 1, NaN where t is below 0; of large x log x + log 2."""
     x = _wide(n)
     t = n.w.with_number("sub", x, 1)
-    root = n.w.unary("sqrt", n.w.binary("add", n.w.binary("mul", t, t), n.w.binary("add", t, t)))
+    root = n.w.binary("mul", n.w.unary("sqrt", t), n.w.unary("sqrt", n.w.with_number("add", t, 2)))
     near = n.w.unary("log1p", n.w.binary("add", t, root))
     far = n.w.with_number("add", n.w.unary("log", x), log(2))
     return n.w.cast(n.w.select(n.w.with_number("greater", x, 1e15, dtype=i1), far, near), n.dtype())
@@ -294,10 +299,11 @@ def acosh(n: Node) -> Result:
 
 @rule("Atanh")
 def atanh(n: Node) -> Result:
-    """(log1p(x) - log1p(-x)) / 2, by one logarithm."""
+    """Half of log1p(2 |x| / (1 - |x|)), with the sign of x: near -1 the sum in log1p would cancel."""
     x = _wide(n)
-    quotient = n.w.binary("div", n.w.binary("add", x, x), n.w.with_number("sub", x, 1, first=True))
-    return n.w.cast(n.w.with_number("mul", n.w.unary("log1p", quotient), 0.5), n.dtype())
+    size = n.w.unary("abs", x)
+    quotient = n.w.binary("div", n.w.binary("add", size, size), n.w.with_number("sub", size, 1, first=True))
+    return _odd(n, x, n.w.with_number("mul", n.w.unary("log1p", quotient), 0.5))
 
 
 @rule("Cast")

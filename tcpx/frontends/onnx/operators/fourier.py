@@ -18,14 +18,14 @@ def dft(n: Node) -> Result:
     """Along an axis of real or complex numbers, forwards or back; with `onesided` the half that is not conjugated, and
     back from that to real numbers."""
     w, shape, rank = n.w, n.ranked(0, 2).shape, n.input(0).rank
-    axis = n.axis(rank, default=1) if n.version < 20 else n.checked_axis(int(n.number(2, -2)), rank)
+    axis = n.axis(rank, default=1) if n.version < 20 else n.checked_axis(n.integer(2, -2), rank)
     back, half = bool(n.int("inverse", 0)), bool(n.int("onesided", 0))
     parts, extent = shape[-1], shape[axis]
     if axis == rank - 1 or parts not in (1, 2):
         raise n.error("numbers or pairs along the last dim, and another axis", "1 or 2", str(n.input(0)))
     if not isinstance(extent, int):
         raise Unsupported("a transform of a dim that is known when called", [extent])
-    count = int(n.number(1)) if n.has(1) else 2 * (extent - 1) if back and half else extent
+    count = n.integer(1) if n.has(1) else 2 * (extent - 1) if back and half else extent
     if not 1 <= count <= MOST_POINTS:
         raise Unsupported(f"a transform of {count} points")
     table = _table(count, int(parts) if isinstance(parts, int) else 2, back, half)

@@ -134,14 +134,14 @@ def scatter_elements(n: Node) -> Result:
 @rule("OneHot")
 def one_hot(n: Node) -> Result:
     """One of two numbers, the second one where an index says; an index outside says so of no place."""
-    depth, indices = n.number(1), n.value(0)
+    depth, indices = n.integer(1), n.value(0)
     axis = n.axis(n.input(0).rank + 1, default=-1)
     if depth < 0:
         raise n.error("the depth", "0 or more", str(depth))
     whole = n.w.cast(indices, si64)
     own = shape_of(indices.type)
-    shape = (*own[:axis], int(depth), *own[axis:])
-    places = n.w.from_start(whole, int(depth), others=True)
+    shape = (*own[:axis], depth, *own[axis:])
+    places = n.w.from_start(whole, depth, others=True)
     hot = n.w.op("one_hot", places, shape=shape, dtype=i1, dim=axis)
     values = n.value(2)
     off, on = (n.w.reshape(n.w.part(values, 0, k, 1), ()) for k in range(2))

@@ -73,7 +73,7 @@ def gemm(n: Node) -> Result:
     made = w.contract(a, b, lhs, rhs, ["m", "n"])
     alpha, beta = n.float("alpha", 1.0), n.float("beta", 1.0)
     made = made if alpha == 1 else w.with_number("mul", made, alpha)
-    if not n.has(2):
+    if not n.has(2) or beta == 0:
         return made
     c = n.value(2) if beta == 1 else w.with_number("mul", n.value(2), beta)
     return w.op("add", made, w.expand(c, shape_of(made.type)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import ceil, isfinite, prod
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from tcpx.frontends.onnx.broadcasting import broadcast_shape, learn_bounds, leas
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.table import Result, grows, rule
-from tcpx.frontends.onnx.values import Tensor, of_array
+from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum, product
 from tcpx.payload.types import i1, shape_of, si64
 
+MOST_PLACES: Final = 1 << 20
+"""Of one axis, whose places are listed."""
 _REPEATED = "constant reflect edge wrap".split()
 
 
@@ -70,7 +73,7 @@ def constant_of_shape(n: Node) -> Result:
     shape = n.dims(0)
     number = array.ravel()[0]
     static = [d for d in shape if isinstance(d, int)]
-    if len(static) == len(shape):
+    if len(static) == len(shape) and min(static, default=0) >= 0 and prod(static) <= MOST_ELEMENTS:
         wide = np.broadcast_to(number, static)
         return Tensor(n.outputs[0], tuple(static), scalar.dtype, array=wide, sources=n.input(0).sources)
     return n.w.fill(number.item(), tuple(shape), scalar.dtype)
@@ -91,16 +94,19 @@ def numbers(n: Node) -> Result:
     """Numbers from a start, a step apart."""
     dtype = n.dtype()
     if dtype.is_integer:
-        (start,), (limit,), delta = n.dims(0), n.dims(1), int(n.number(2))
+        (start,), (limit,), delta = n.dims(0), n.dims(1), n.integer(2)
         _check_step(n, delta)
         count = maximum(0, ceildiv(limit - start, delta) if delta > 0 else ceildiv(start - limit, -delta))
     else:
-        start, step = n.number(0), n.number(2)
-        _check_step(n, step)
-        count, delta = max(0, int(np.ceil((n.number(1) - start) / step))), step
+        start, limit, delta = (n.number(k) for k in range(3))
+        _check_step(n, delta)
+        steps = (limit - start) / delta
+        if not isfinite(steps):
+            raise n.error("the ends and the step of a range", "finite numbers", f"{start}, {limit}, {delta}")
+        count = max(0, ceil(steps))
     at = n.w.cast(n.w.op("iota", shape=(count,), dtype=si64, dim=0), dtype)
-    steps = n.w.with_number("mul", at, delta) if delta != 1 else at
-    return n.w.with_number("add", steps, start) if isinstance(start, float) or not same(start, 0) else steps
+    made = n.w.with_number("mul", at, delta) if delta != 1 else at
+    return n.w.with_number("add", made, start) if isinstance(start, float) or not same(start, 0) else made
 
 
 def _check_step(n: Node, delta: float) -> None:
@@ -343,6 +349,8 @@ def _repeated(n: Node, x: Value, axis: int, low: Dim, high: Dim, mode: str) -> V
         raise Unsupported(f"padding by {mode} along a dim that is known when called", [extent, low, high])
     if extent == 0:
         raise n.error("nothing can be repeated of an empty dim", "1 element or more", "0")
+    if extent + low + high > MOST_PLACES:
+        raise Unsupported(f"padding by {mode} to more than {MOST_PLACES} elements")
     at = np.arange(-low, extent + high, dtype=np.int64)
     period = max(1, 2 * (extent - 1))
     turned = at % period

@@ -91,6 +91,8 @@ def lrn(n: Node) -> Result:
     """x / (bias + alpha / size * the sum of squares of neighbouring channels) ** beta."""
     w, x, shape = n.w, n.value(0), n.ranked(0, 2).shape
     size, rank = n.int("size"), len(shape)
+    if size < 1:
+        raise n.error("the neighbours of a channel", "1 or more", str(size))
     before = (size - 1) // 2
     low, high = ([0] * rank for _ in range(2))
     low[1], high[1] = before, size - 1 - before

@@ -86,7 +86,7 @@ def arg_reduction(n: Node) -> Result:
 def scan(n: Node) -> Result:
     """Sums or products up to each element, or of those behind it."""
     x, shape = n.value(0), n.shape()
-    axis = n.checked_axis(int(n.number(1)), len(shape))
+    axis = n.checked_axis(n.integer(1), len(shape))
     back = bool(n.int("reverse", 0))
     if back:
         x = n.w.op("reverse", x, dims=(axis,))
@@ -121,8 +121,10 @@ def softmax(n: Node) -> Result:
 def lp_normalization(n: Node) -> Result:
     """Over the sum of sizes, or the root of the sum of squares, along an axis."""
     x, rank = n.value(0), n.input(0).rank
-    axis = n.axis(rank, default=-1)
-    if n.int("p", 2) == 1:
+    axis, p = n.axis(rank, default=-1), n.int("p", 2)
+    if p not in (1, 2):
+        raise n.error("the power of a norm", "1 or 2", str(p))
+    if p == 1:
         norm = n.w.reduce("reduce_sum", n.w.unary("abs", x), [axis], keep=True)
     else:
         norm = n.w.reduce("reduce_l2", x, [axis], keep=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,9 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
 from tcpx.payload.types import accumulator_of, f32, shape_of
 
+MOST_PLACES: Final = 1 << 20
+"""Of one axis, whose places are listed; beside them, their weights."""
+MOST_WEIGHTS: Final = 1 << 24
 _NEAREST: Final[dict[str, Callable[[float], float]]] = {
     "round_prefer_floor": lambda x: ceil(x - 0.5),
     "round_prefer_ceil": lambda x: floor(x + 0.5),
@@ -28,7 +31,7 @@ def upsample(n: Node) -> Result:
     """As many elements along each axis as scales say."""
     scales = [float(s) for s in np.asarray(n.array(1)).ravel()] if n.version >= 9 else list(n.raw("scales"))
     own = n.static()
-    sizes = [floor(d * s) for d, s in zip(own, scales, strict=True)]
+    sizes = _scaled(n, own, scales)
     return _resized(
         n, n.value(0), list(range(len(own))), sizes, scales, n.text("mode", "nearest"), "asymmetric", "floor"
     )
@@ -43,6 +46,9 @@ def resize(n: Node) -> Result:
     extents = [own[a] for a in axes]
     if sizes_at is not None and n.has(sizes_at) and n.numbers(sizes_at):
         sizes = n.numbers(sizes_at)
+        if len(sizes) != len(axes) or 0 in extents:
+            required = f"{len(axes)} of them, of dims that are not empty"
+            raise n.error("a size for each axis", required, f"{sizes} of {extents}")
         scales = [s / d for s, d in zip(sizes, extents, strict=True)]
         policy = n.text("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
@@ -50,12 +56,19 @@ def resize(n: Node) -> Result:
             scales, sizes = [one] * len(axes), [floor(one * d + 0.5) for d in extents]
     else:
         scales = [float(s) for s in np.asarray(n.array(scales_at)).ravel()]
-        sizes = [floor(d * s) for d, s in zip(extents, scales, strict=True)]
-    if len(sizes) != len(axes) or min(sizes, default=1) < 0:
-        raise n.error("a size for each axis", f"{len(axes)} of them, 0 or more", str(sizes))
+        sizes = _scaled(n, extents, scales)
+    if min(sizes, default=1) < 0:
+        raise n.error("a size for each axis", "0 or more", str(sizes))
     transform = n.text("coordinate_transformation_mode", "half_pixel") if n.version >= 11 else "asymmetric"
     nearest = n.text("nearest_mode", "round_prefer_floor") if n.version >= 11 else "floor"
     return _resized(n, n.value(0), axes, sizes, scales, n.text("mode", "nearest"), transform, nearest)
+
+
+def _scaled(n: Node, extents: Sequence[int], scales: Sequence[float]) -> list[int]:
+    """The size of each axis by its scale."""
+    if len(scales) != len(extents) or not all(isfinite(s) and s > 0 for s in scales):
+        raise n.error("a scale for each axis", f"{len(extents)} numbers above 0", str(list(scales)))
+    return [floor(d * s) for d, s in zip(extents, scales, strict=True)]
 
 
 def _resized(
@@ -71,9 +84,13 @@ def _resized(
     dtype = n.dtype()
     roi = [float(v) for v in np.asarray(n.array(1)).ravel()] if transform == "tf_crop_and_resize" else []
     own = n.static()
+    if roi and len(roi) != 2 * len(axes):
+        raise n.error("where a crop begins and ends along each axis", f"{2 * len(axes)} numbers", str(len(roi)))
     for k, (axis, size, scale) in enumerate(zip(axes, sizes, scales, strict=True)):
         if size == own[axis] and scale == 1 and not roi:
             continue
+        if size > MOST_PLACES or (mode != "nearest" and size * own[axis] > MOST_WEIGHTS) or (size and not own[axis]):
+            raise Unsupported(f"an axis of {own[axis]} resized to {size}")
         box = (roi[k], roi[k + len(axes)]) if roi else (0.0, 1.0)
         places = np.array([_place(n, i, own[axis], size, scale, transform, box) for i in range(size)])
         outside = (places < 0) | (places > own[axis] - 1) if roi else np.zeros(size, bool)
@@ -115,7 +132,7 @@ def _place(n: Node, i: int, extent: int, size: int, scale: float, transform: str
 
 def _weights(n: Node, places: Array, extent: int, scale: float, mode: str) -> Array:
     """The weight of each element of the operand in each of the result."""
-    wide = max(1.0, 1 / scale) if n.int("antialias", 0) and n.version >= 18 else 1.0
+    wide = max(1.0, 1 / scale) if n.int("antialias", 0) and n.version >= 18 and len(places) else 1.0
     if mode not in ("linear", "cubic"):
         raise Unsupported(f"the mode {mode}")
     reach = wide * (1 if mode == "linear" else 2)

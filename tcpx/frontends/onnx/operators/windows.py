@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
@@ -16,6 +17,8 @@ from tcpx.payload.indexing_maps import dims
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, ceildiv, floordiv
 from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of, si32
+
+_AUTO: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +66,11 @@ class Windows:
 def windows_of(n: Node, spatial: Sequence[Dim], kernel: Sequence[int]) -> Windows:
     """What the attributes of a node say of windows over dims."""
     rank = len(spatial)
-    strides, dilations = n.ints("strides", [1] * rank), n.ints("dilations", [1] * rank)
-    pads: list[Dim] = list(n.ints("pads", [0] * (2 * rank)))
-    for name, held, count in (
-        ("kernel_shape", kernel, rank),
-        ("strides", strides, rank),
-        ("dilations", dilations, rank),
-        ("pads", pads, 2 * rank),
-    ):
-        if len(held) != count or (name != "pads" and any(not isinstance(k, int) or k < 1 for k in held)):
-            raise n.error(f"`{name}` has a number for each spatial dim", f"{count} of them, 1 or more", shown(held))
+    strides, dilations, pads, auto = _placed(n, kernel, rank)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    auto, ceil = n.text("auto_pad", "NOTSET"), bool(n.int("ceil_mode", 0))
-    low, high = list(pads[:rank]), list(pads[rank:])
+    ceil = bool(n.int("ceil_mode", 0))
+    low: list[Dim] = [*pads[:rank]]
+    high: list[Dim] = [*pads[rank:]]
     many: Dim
     found: list[Dim] = []
     for k, size in enumerate(spatial):
@@ -104,6 +99,20 @@ def windows_of(n: Node, spatial: Sequence[Dim], kernel: Sequence[int]) -> Window
     if any(isinstance(c, int) and c < 1 for c in found):
         raise n.error("no window fits", "a window in each dim", shown(spatial))
     return Windows(tuple(kernel), tuple(strides), tuple(dilations), tuple(low), tuple(high), tuple(found))
+
+
+def _placed(n: Node, kernel: Sequence[int], rank: int) -> tuple[list[int], list[int], list[int], str]:
+    """The distances of windows, the spacing of their elements, padding, and how more of that is found."""
+    strides, dilations = n.ints("strides", [1] * rank), n.ints("dilations", [1] * rank)
+    for name, held in (("kernel_shape", kernel), ("strides", strides), ("dilations", dilations)):
+        if len(held) != rank or min(held) < 1:
+            raise n.error(f"`{name}` has a number for each spatial dim", f"{rank} of them, 1 or more", shown(held))
+    pads, auto = n.ints("pads", [0] * (2 * rank)), n.text("auto_pad", "NOTSET")
+    if len(pads) != 2 * rank:
+        raise n.error("`pads` has two numbers for each spatial dim", f"{2 * rank} of them", shown(pads))
+    if auto not in _AUTO:
+        raise n.error("`auto_pad` is none of its words", ", ".join(_AUTO), auto)
+    return strides, dilations, pads, auto
 
 
 def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 0) -> Value:
@@ -197,10 +206,11 @@ def conv_transpose(n: Node) -> Result:
         )
     if n.ints("kernel_shape", kernel) != kernel:
         raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
-    strides, dilations = n.ints("strides", [1] * rank), n.ints("dilations", [1] * rank)
-    more, auto = n.ints("output_padding", [0] * rank), n.text("auto_pad", "NOTSET")
-    pads = n.ints("pads", [0] * (2 * rank))
-    wanted = n.ints("output_shape", [])[-rank:] if n.raw("output_shape") is not None else []
+    strides, dilations, pads, auto = _placed(n, kernel, rank)
+    more, wanted = n.ints("output_padding", [0] * rank), n.ints("output_shape", [])[-rank:]
+    if len(more) != rank or len(wanted) not in (0, rank):
+        required = f"{rank} numbers, one for each spatial dim"
+        raise n.error("`output_padding` and `output_shape`", required, f"{shown(more)} and {shown(wanted)}")
     low: list[Dim] = []
     high: list[Dim] = []
     count: list[Dim] = []
@@ -303,10 +313,18 @@ def average_pool(n: Node) -> Result:
     return w.cast(w.op("div", total, w.expand(count, shape_of(total.type))), dtype)
 
 
+def _power(n: Node) -> int:
+    """The power of a norm."""
+    p = n.int("p", 2)
+    if p < 1:
+        raise n.error("the power of a norm", "1 or more", str(p))
+    return p
+
+
 @rule("LpPool")
 def lp_pool(n: Node) -> Result:
     """The root of the sum of powers of each window."""
-    shape, w, p = n.ranked(0, 3).shape, n.w, n.int("p", 2)
+    shape, w, p = n.ranked(0, 3).shape, n.w, _power(n)
     held = windows_of(n, shape[2:], n.ints("kernel_shape"))
     size = w.unary("abs", n.value(0))
     powers = w.op("mul", size, size) if p == 2 else w.with_number("pow", size, p)
@@ -323,7 +341,7 @@ def global_pool(n: Node) -> Result:
         return w.reduce("reduce_max", x, axes, keep=True)
     if n.operator == "GlobalAveragePool":
         return w.reduce("reduce_mean", x, axes, keep=True)
-    p = n.int("p", 2)
+    p = _power(n)
     if p == 2:
         return w.reduce("reduce_l2", x, axes, keep=True)
     total = w.reduce("reduce_sum", w.with_number("pow", w.unary("abs", x), p), axes, keep=True)
