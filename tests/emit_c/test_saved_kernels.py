@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import pytest
 
 import tcpx
 from tcpx import saved
+from tcpx.emit_c.folder import files
 from tcpx.emit_c.folder.files import read_folder
 from tests.emit_c.test_state import CELL, calls, given
 from tests.optional_tools import CMAKE
@@ -347,6 +350,18 @@ def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
         compiled(SAMPLES["indices"]).save(tmp_path / "k")
     with pytest.raises(tcpx.ArgumentError, match="required: a folder that can be written to\n  found: "):
         kernel.save(tmp_path / "main.c")
+
+
+def test_a_full_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system names no file when there is no space for what is written."""
+
+    def write(path: Path, content: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "write_whole", write)
+    with pytest.raises(tcpx.ArgumentError, match="found: No space left on device: ") as error:
+        compiled(SAMPLES["product"]).save(tmp_path / "k")
+    assert str(error.value.diagnostic.found).endswith(str(tmp_path / "k"))
 
 
 def test_sanitized_kernels_are_not_saved(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def write_folder(folder: Path, files: Mapping[str, Content]) -> None:
         for name in sorted(files, key=lambda name: name.endswith(".json")):
             write_whole(folder / name, files[name])
     except OSError as error:
-        found = f"{error.strerror or error}: {error.filename}"
+        found = f"{error.strerror or error}: {error.filename or folder}"  # no name where the device is full
         raise _unwritable("a folder that can be written to", found, "another folder") from error
 
 
