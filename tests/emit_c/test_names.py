@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 
 import tcpx
 from tcpx.emit_c.kernel import build_kernel
-from tcpx.emit_c.printer.names import Names, in_comment, mangle
+from tcpx.emit_c.printer.names import Names, in_comment, mangle, mangle_external
 from tcpx.emit_c.printer.reserved import RESERVED
 from tcpx.payload.diagnostics import Location
 from tests.emit_c.payloads import GENERIC, MEMORY, MEMORY_CONSTANTS, module, reference
@@ -98,3 +101,53 @@ def test_sizes_that_are_called_like_arguments() -> None:
     }"""
     x, y = np.ones((2, 3), np.float32), np.ones((3, 5), np.float32)
     np.testing.assert_array_equal(tcpx.compile(tcpx.parse(text))(x, y), np.full((2, 5), 3))
+
+
+COLLIDING = """func @f(
+    %x: tensor<[N]x4xf32>, %w: tensor<[file]x4xf32>, %v: index as [value], %number_0: index as [EDOM]
+) -> tensor<[N]x4xf32> symbols [N: 1.., file: 1.., value: 0..9, EDOM] {
+  tcp.assert {any = [N + value <= 99], message = "@WRITE@ too much @NAME@"}
+  %c = tcp.const {constant = "c"} : tensor<4xf32>
+  %b = tcp.broadcast(%c) {dims = [1]} : tensor<[N]x4xf32>
+  %y = tcp.add(%x, %b) : tensor<[N]x4xf32>
+  tcp.return(%y)
+}"""
+KERNELS = (
+    "CONSTANTS TCPX_CONSTANTS main int NULL EDOM FILE TIME_UTC malloc select random clock_gettime include h stdio k n "
+    "file value inputs code workspace array stop tcpx_run 3d größe"
+).split()
+
+
+def test_kernels_of_any_name_have_a_program(tmp_path: Path) -> None:
+    """Neither macros nor functions of headers, nor what the program itself calls something, are in the way."""
+    payload = module(COLLIDING, constants={"c": np.arange(4, dtype=np.float32)})
+    for name in KERNELS:
+        made = tcpx.emit(payload, target="generic", name=name).write(tmp_path / name)
+        command = ["gcc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused-function", "main.c"]
+        subprocess.run(command, cwd=made, check=True)
+    subprocess.run("gcc -w *.c -lm -o program", cwd=tmp_path / "CONSTANTS", shell=True, check=True)
+    np.save(tmp_path / "x.npy", np.ones((2, 4), np.float32))
+    arrays = [f"{name}={tmp_path / 'x.npy'}" for name in "xw"]
+    subprocess.run(["./program", *arrays, "v=3", "number_0=5"], cwd=tmp_path / "CONSTANTS", check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "CONSTANTS" / "out.npy"), np.ones((2, 4)) + np.arange(4))
+
+
+HEADERS = "".join(f"#include <{name}.h>\n" for name in "errno stddef stdint stdio stdlib string time".split())
+
+
+def test_what_headers_of_programs_declare_is_taken() -> None:
+    """Macros are no names at all; what is declared is none of a kernel: as some other function, gcc refuses it."""
+
+    def gcc(text: str, *flags: str) -> subprocess.CompletedProcess[str]:
+        command = ["gcc", "-std=gnu11", "-x", "c", *flags, "-"]
+        environment = {**os.environ, "LC_ALL": "C"}
+        return subprocess.run(command, input=text, capture_output=True, text=True, env=environment, check=False)
+
+    macros = set(re.findall(r"^#define ([A-Za-z]\w*)", gcc(HEADERS, "-E", "-dM").stdout, re.MULTILINE))
+    assert len(macros) > 200
+    assert [word for word in sorted(macros) if mangle(word) == word] == []
+    words = sorted(set(re.findall(r"\b[A-Za-z]\w*", gcc(HEADERS, "-E", "-P").stdout)))
+    free = [word for word in words if mangle_external(word) == word]
+    declared = "".join(f"struct tcpx_odd {word}(struct tcpx_odd, short);\n" for word in free)
+    result = gcc(f"{HEADERS}struct tcpx_odd {{ int x; }};\n{declared}", "-fsyntax-only", "-fno-diagnostics-show-caret")
+    assert result.returncode == 0, result.stderr

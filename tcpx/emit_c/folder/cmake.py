@@ -18,7 +18,7 @@ target_link_libraries(@NAME@_kernel PUBLIC @LINK@)
 @OPENMP@
 add_executable(@NAME@_main main.c)
 set_target_properties(@NAME@_main PROPERTIES OUTPUT_NAME main C_STANDARD 11)
-target_compile_definitions(@NAME@_main PRIVATE CONSTANTS="${CMAKE_CURRENT_SOURCE_DIR}/@NAME@.bin")
+target_compile_definitions(@NAME@_main PRIVATE TCPX_CONSTANTS="${CMAKE_CURRENT_SOURCE_DIR}/@NAME@.bin")
 target_link_libraries(@NAME@_main PRIVATE @NAME@_kernel)
 """
 

@@ -8,7 +8,7 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 
 def header(source: str, signature: KernelSignature) -> str:
     """Prototypes, without `restrict`, which C++ does not have."""
-    guard = f"TCPX_{signature.c_name.upper()}_H"
+    guard = f"TCPX_{signature.c_name}_H"
     offsets = [f"   {slot.name}: {slot.bytes} bytes at {slot.offset}" for slot in signature.constants]
     strides = [f"   {text}" for text in signature.stride_texts]
     size = signature.constants_bytes

@@ -9,17 +9,15 @@ import numpy as np
 
 from tcpx.emit_c.folder.size_text import MAGNITUDE_FUNCTIONS, SIZE_FUNCTIONS, c_size
 from tcpx.emit_c.printer.names import Names, in_comment
-from tcpx.emit_c.printer.reserved import RESERVED
 from tcpx.emit_c.signature import RETURN_CODES, Argument, KernelSignature
 from tcpx.limits import LARGEST_EXTENT
 from tcpx.payload.sizes import Symbol, as_symbol
 from tcpx.payload.types import row_major
 
 _LOCAL: Final = frozenset(
-    "array Array is_for stop allocate read_array write_array given number usage inputs outputs numbers texts code "
-    "constants workspace folder repeat argc argv k best begin end seconds wrong_shape required".split()
+    "argc argv folder repeat inputs outputs known value k n constants workspace file best code begin end".split()
 )
-"""What the program itself calls something."""
+"""What `main` calls something. What stands outside of it begins with `tcpx_`, which no kernel does."""
 
 _TEMPLATE: Final = """\
 /* Runs @NAME@ on arrays from .npy files, without Python. Written by tcpx.
@@ -32,8 +30,12 @@ _TEMPLATE: Final = """\
 #include <time.h>
 #include "@NAME@.h"
 
-#ifndef CONSTANTS
-#define CONSTANTS "@NAME@.bin"
+/* The kernel, whatever variables are called. */
+static __typeof__(@NAME@) *const tcpx_run = @NAME@;
+@WORKSPACE@
+
+#ifndef TCPX_CONSTANTS
+#define TCPX_CONSTANTS "@NAME@.bin"
 #endif
 
 typedef struct {
@@ -45,49 +47,51 @@ typedef struct {
   const char *stem; /* of the file that it is written to */
   const char *file;
   void *data;
-} Array;
+} tcpx_Array;
 
-static void stop(const char *what, const char *why) {
+static void tcpx_stop(const char *what, const char *why) {
   fprintf(stderr, "@NAME@: %s: %s\\n", what, why);
   exit(1);
 }
 
 /* 64-byte aligned. */
-static void *allocate(size_t bytes) {
+static void *tcpx_allocate(size_t bytes) {
   void *made = aligned_alloc(64, bytes / 64 * 64 + 64);
-  if (made == NULL) stop("memory", "there is not enough");
+  if (made == NULL) tcpx_stop("memory", "there is not enough");
   return made;
 }
 
 /* The bytes of an array with its extents. */
-static size_t bytes_of(const Array *array) {
+static size_t tcpx_bytes_of(const tcpx_Array *array) {
   size_t bytes = array->width;
   for (int k = 0; k < array->rank; k++)
-    if (__builtin_mul_overflow(bytes, (size_t)array->shape[k], &bytes)) stop(array->name, "the array is too large");
+    if (__builtin_mul_overflow(bytes, (size_t)array->shape[k], &bytes))
+      tcpx_stop(array->name, "the array is too large");
   return bytes;
 }
 
-static inline void wrong_shape(const Array *array) {
+static inline void tcpx_wrong_shape(const tcpx_Array *array) {
   fprintf(stderr, "@NAME@: %s: required %s, found", array->file, array->type);
   for (int k = 0; k < array->rank; k++) fprintf(stderr, "%s%lld", k ? " x " : " ", (long long)array->shape[k]);
   fprintf(stderr, "\\n");
   exit(1);
 }
 
-static void read_array(Array *array) {
+static void tcpx_read_array(tcpx_Array *array) {
   unsigned char head[12];
   char required[64];
   int rank = 0;
   FILE *file = fopen(array->file, "rb");
-  if (file == NULL) stop(array->file, strerror(errno));
-  if (fread(head, 1, 10, file) != 10 || memcmp(head, "\\x93NUMPY", 6) != 0) stop(array->file, "this is no .npy file");
+  if (file == NULL) tcpx_stop(array->file, strerror(errno));
+  if (fread(head, 1, 10, file) != 10 || memcmp(head, "\\x93NUMPY", 6) != 0)
+    tcpx_stop(array->file, "this is no .npy file");
   size_t length = head[8] | (size_t)head[9] << 8;
   if (head[6] > 1) {
-    if (fread(head + 10, 1, 2, file) != 2) stop(array->file, "the file is cut short");
+    if (fread(head + 10, 1, 2, file) != 2) tcpx_stop(array->file, "the file is cut short");
     length |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
   }
-  char *text = allocate(length + 1);
-  if (fread(text, 1, length, file) != length) stop(array->file, "the file is cut short");
+  char *text = tcpx_allocate(length + 1);
+  if (fread(text, 1, length, file) != length) tcpx_stop(array->file, "the file is cut short");
   do text[length] = 0; /* spaces and a newline fill it up */
   while (length > 0 && strchr(" \\n", text[--length]) != NULL);
   snprintf(required, sizeof required, "'descr': '%s'", array->descr);
@@ -95,14 +99,14 @@ static void read_array(Array *array) {
     fprintf(stderr, "@NAME@: %s: required %s, found %s\\n", array->file, required, text);
     exit(1);
   }
-  if (strstr(text, "'fortran_order': False") == NULL) stop(array->file, "required an array in row-major order");
+  if (strstr(text, "'fortran_order': False") == NULL) tcpx_stop(array->file, "required an array in row-major order");
   const char *place = strstr(text, "'shape': (");
   for (place = place ? place + 10 : ")"; *place && *place != ')';) {
     char *end;
     const long long extent = strtoll(place, &end, 10);
     if (end != place) {
       if (rank < array->rank) array->shape[rank] = extent;
-      if (extent < 0 || extent > INT64_C(@LARGEST@)) stop(array->file, "an extent is out of range");
+      if (extent < 0 || extent > INT64_C(@LARGEST@)) tcpx_stop(array->file, "an extent is out of range");
       rank++;
     }
     place = end != place ? end : place + 1;
@@ -111,14 +115,14 @@ static void read_array(Array *array) {
     fprintf(stderr, "@NAME@: %s: required %s, found an array of %d dims\\n", array->file, array->type, rank);
     exit(1);
   }
-  const size_t bytes = bytes_of(array);
-  array->data = allocate(bytes);
-  if (fread(array->data, 1, bytes, file) != bytes) stop(array->file, "the file is cut short");
+  const size_t bytes = tcpx_bytes_of(array);
+  array->data = tcpx_allocate(bytes);
+  if (fread(array->data, 1, bytes, file) != bytes) tcpx_stop(array->file, "the file is cut short");
   fclose(file);
   free(text);
 }
 
-static void write_array(const Array *array, const char *folder) {
+static void tcpx_write_array(const tcpx_Array *array, const char *folder) {
   char path[4096], shape[1024] = "", text[2048];
   size_t used = 0;
   for (int k = 0; k < array->rank; k++)
@@ -127,18 +131,18 @@ static void write_array(const Array *array, const char *folder) {
   const size_t length = (strlen(text) + 11 + 63) / 64 * 64 - 10;
   snprintf(path, sizeof path, "%s/%s.npy", folder, array->stem);
   FILE *file = fopen(path, "wb");
-  if (file == NULL) stop(path, strerror(errno));
+  if (file == NULL) tcpx_stop(path, strerror(errno));
   fwrite("\\x93NUMPY\\x01", 1, 8, file);
   fputc((int)(length & 255), file);
   fputc((int)(length >> 8), file);
   fprintf(file, "%-*s\\n", (int)length - 1, text);
-  const size_t bytes = bytes_of(array);
-  if (fwrite(array->data, 1, bytes, file) != bytes || fclose(file) != 0) stop(path, strerror(errno));
+  const size_t bytes = tcpx_bytes_of(array);
+  if (fwrite(array->data, 1, bytes, file) != bytes || fclose(file) != 0) tcpx_stop(path, strerror(errno));
   printf("wrote %s: %s\\n", path, array->type);
 }
 
 /* Whether an argument is `name=..`. */
-static int is_for(const char *argument, const char *name) {
+static int tcpx_is_for(const char *argument, const char *name) {
   return strncmp(argument, name, strlen(name)) == 0 && argument[strlen(name)] == '=';
 }
 
@@ -146,8 +150,8 @@ static int is_for(const char *argument, const char *name) {
 int main(int argc, char **argv) {
   const char *folder = ".";
   long repeat = 1;
-  Array inputs[] = {@INPUTS@};
-  Array outputs[] = {@OUTPUTS@};
+  tcpx_Array inputs[] = {@INPUTS@};
+  tcpx_Array outputs[] = {@OUTPUTS@};
 @NUMBERS@
   for (int k = 1; k < argc; k++) {
     int known = 0;
@@ -158,11 +162,11 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[k], "--repeat") == 0 && k + 1 < argc) {
       repeat = strtol(argv[++k], NULL, 10);
-      if (repeat < 1) stop("--repeat", "required a number from 1 on");
+      if (repeat < 1) tcpx_stop("--repeat", "required a number from 1 on");
       continue;
     }
     for (int n = 0; value && n < @INPUT_COUNT@; n++)
-      if (is_for(argv[k], inputs[n].name)) {
+      if (tcpx_is_for(argv[k], inputs[n].name)) {
         inputs[n].file = value + 1;
         known = 1;
       }
@@ -173,11 +177,12 @@ int main(int argc, char **argv) {
     }
   }
   for (int n = 0; n < @INPUT_COUNT@; n++) {
-    if (inputs[n].file == NULL) stop(inputs[n].name, "no file is given for it; usage: main [-o FOLDER]@ARGUMENTS@");
-    read_array(&inputs[n]);
+    if (inputs[n].file == NULL)
+      tcpx_stop(inputs[n].name, "no file is given for it; usage: main [-o FOLDER]@ARGUMENTS@");
+    tcpx_read_array(&inputs[n]);
   }
 @SIZES@
-  for (int n = 0; n < @OUTPUT_COUNT@; n++) outputs[n].data = allocate(bytes_of(&outputs[n]));
+  for (int n = 0; n < @OUTPUT_COUNT@; n++) outputs[n].data = tcpx_allocate(tcpx_bytes_of(&outputs[n]));
 @CONSTANTS@
   double best = 1e300;
   int code = 0;
@@ -191,7 +196,7 @@ int main(int argc, char **argv) {
   }
   if (code != 0) {
     static const char *const texts[] = {@TEXTS@};
-    stop("the kernel wrote nothing", texts[code < @TEXT_COUNT@ ? code : 0]);
+    tcpx_stop("the kernel wrote nothing", texts[code < @TEXT_COUNT@ ? code : 0]);
   }
   printf("%.1f us, the least of %ld\\n", 1e6 * best, repeat);
 @WRITE@
@@ -202,9 +207,9 @@ int main(int argc, char **argv) {
 
 def main_program(signature: KernelSignature) -> str:
     """The text of the program."""
-    names = Names(RESERVED | _LOCAL | {signature.c_name})
+    names = Names(_LOCAL)
+    numbers = [names.fresh(f"number_{k}") for k in range(len(signature.numbers))]
     symbols = {symbol.name: names.fresh(symbol.name) for symbol in signature.symbols}
-    numbers = [f"number_{k}" for k in range(len(signature.numbers))]
     arguments = "".join(f" {in_comment(a.name)}={_value(a)}" for a in signature.arguments)
     texts = list(RETURN_CODES.values())
     texts += [assertion.message for assertion in signature.assertions]
@@ -216,7 +221,12 @@ def main_program(signature: KernelSignature) -> str:
             else []
         )
     stems = stems_of([argument.name for argument in signature.results])
+    workspace = f"{signature.c_name}_workspace"
     known = {
+        "NAME": signature.c_name,
+        "WORKSPACE": f"static __typeof__({workspace}) *const tcpx_workspace = {workspace};"
+        if signature.has_workspace
+        else _NOTHING,
         "USAGE": f"     main [-o FOLDER] [--repeat TIMES]{arguments}",
         "RANK": str(max([1, *(len(a.shape) for a in (*signature.inputs, *signature.outputs))])),
         "LARGEST": str(LARGEST_EXTENT),
@@ -235,19 +245,12 @@ def main_program(signature: KernelSignature) -> str:
         "TEXT_COUNT": str(len(texts)),
         "WRITE": _lines(_write(signature)),
     }
-    text = _TEMPLATE
-    for word, value in known.items():
-        text = text.replace(f"@{word}@", value)
-    text = _without_word(text, signature.c_name).replace("@NAME@", signature.c_name)
+    text = _WORD.sub(lambda found: known[found[1]], _TEMPLATE)
     return "\n".join(line for line in text.split("\n") if line != _NOTHING)
 
 
-def _without_word(code: str, word: str) -> str:
-    """C in which the program itself calls nothing by the name of the kernel."""
-    pattern = rf'"(?:[^"\\]|\\.)*"|\b{word}\b'
-    return re.sub(pattern, lambda found: f"{word}_of_main" if found[0] == word else found[0], code)
-
-
+_WORD: Final = re.compile("@([A-Z_]+)@")
+"""What the template leaves to say."""
 _NOTHING: Final = "  ;"
 """What stands for no line."""
 
@@ -298,12 +301,12 @@ def _sizes(signature: KernelSignature, symbols: Mapping[str, str], numbers: list
             if symbol is not None and symbol.name not in bound:
                 bound.add(symbol.name)
                 yield f"const int64_t {symbols[symbol.name]} = {place};"
-                checks += [f"if ({test}) wrong_shape(&inputs[{k}]);" for test in _outside(symbol, symbols)]
+                checks += [f"if ({test}) tcpx_wrong_shape(&inputs[{k}]);" for test in _outside(symbol, symbols)]
             else:
-                checks.append(f"if ({place} != {c_size(dim, symbols)}) wrong_shape(&inputs[{k}]);")
+                checks.append(f"if ({place} != {c_size(dim, symbols)}) tcpx_wrong_shape(&inputs[{k}]);")
     for number, name in zip(signature.numbers, numbers, strict=True):
         variable = symbols[number.symbol.name]
-        message = f'stop({_quoted(number.name)}, "the size is missing, or not what the arrays say");'
+        message = f'tcpx_stop({_quoted(number.name)}, "the size is missing, or not what the arrays say");'
         if number.symbol.name in bound:
             checks.append(f"if ({name} != {variable}) {message}")
         else:
@@ -313,11 +316,11 @@ def _sizes(signature: KernelSignature, symbols: Mapping[str, str], numbers: list
             checks += [f"if ({' || '.join(tests)}) {message}"]
     yield from checks
     if any(argument.state is not None for argument in signature.inputs):
-        yield 'if (repeat != 1) stop("--repeat", "each run would go on with what the one before has changed");'
+        yield 'if (repeat != 1) tcpx_stop("--repeat", "each run would go on with what the one before has changed");'
     variables = {name: f"(double){variable}" for name, variable in symbols.items()}
     for dim in signature.wide_sizes:
-        text = c_size(dim, variables, "magnitude")
-        yield f'if ({text} > 9e18) stop("sizes", "a size in bytes overflows");'
+        text = c_size(dim, variables, "tcpx_magnitude")
+        yield f'if ({text} > 9e18) tcpx_stop("sizes", "a size in bytes overflows");'
     for k, argument in enumerate(signature.outputs):
         for position, dim in enumerate(argument.shape):
             yield f"outputs[{k}].shape[{position}] = {c_size(dim, symbols)};"
@@ -333,7 +336,7 @@ def _outside(symbol: Symbol, symbols: Mapping[str, str]) -> list[str]:
 
 def _read_numbers(signature: KernelSignature, numbers: list[str]) -> Iterator[str]:
     for number, name in zip(signature.numbers, numbers, strict=True):
-        yield f"    if (is_for(argv[k], {_quoted(number.name)})) {{"
+        yield f"    if (tcpx_is_for(argv[k], {_quoted(number.name)})) {{"
         yield f"      {name} = strtoll(value + 1, NULL, 10);"
         yield "      known = 1;"
         yield "    }"
@@ -342,13 +345,13 @@ def _read_numbers(signature: KernelSignature, numbers: list[str]) -> Iterator[st
 def _memory(signature: KernelSignature, symbols: Mapping[str, str]) -> Iterator[str]:
     size = signature.constants_bytes
     if size:
-        yield f"  void *constants = allocate({size});"
-        yield '  FILE *file = fopen(CONSTANTS, "rb");'
-        yield "  if (file == NULL) stop(CONSTANTS, strerror(errno));"
-        yield f'  if (fread(constants, 1, {size}, file) != {size}) stop(CONSTANTS, "the file is cut short");'
+        yield f"  void *constants = tcpx_allocate({size});"
+        yield '  FILE *file = fopen(TCPX_CONSTANTS, "rb");'
+        yield "  if (file == NULL) tcpx_stop(TCPX_CONSTANTS, strerror(errno));"
+        yield f'  if (fread(constants, 1, {size}, file) != {size}) tcpx_stop(TCPX_CONSTANTS, "the file is cut short");'
         yield "  fclose(file);"
     if signature.has_workspace:
-        yield f"  void *workspace = allocate(@NAME@_workspace({', '.join(symbols.values())}));"
+        yield f"  void *workspace = tcpx_allocate(tcpx_workspace({', '.join(symbols.values())}));"
 
 
 def _call(signature: KernelSignature, symbols: Mapping[str, str]) -> str:
@@ -362,11 +365,11 @@ def _call(signature: KernelSignature, symbols: Mapping[str, str]) -> str:
     ]
     constants = "constants" if signature.constants_bytes else "NULL"
     workspace = "workspace" if signature.has_workspace else "NULL"
-    return f"@NAME@({', '.join([*arrays, *symbols.values(), *strides, constants, workspace])})"
+    return f"tcpx_run({', '.join([*arrays, *symbols.values(), *strides, constants, workspace])})"
 
 
 def _write(signature: KernelSignature) -> Iterator[str]:
     places = {argument: f"&inputs[{k}]" for k, argument in enumerate(signature.inputs) if argument.state is not None}
     places |= {argument: f"&outputs[{k}]" for k, argument in enumerate(signature.outputs)}
     for argument in signature.results:
-        yield f"  write_array({places[argument]}, folder);"
+        yield f"  tcpx_write_array({places[argument]}, folder);"

@@ -7,22 +7,22 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.sizes import Atom, Dim, Division, Extremum, Symbol, lower_bound
 
 SIZE_FUNCTIONS: Final = """\
-static inline int64_t size_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t size_max(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t size_floordiv(int64_t a, int64_t b) { return a / b - (a % b < 0); } /* b positive */
-static inline int64_t size_ceildiv(int64_t a, int64_t b) { return a / b + (a % b > 0); } /* b positive */
-static inline int64_t size_mod(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; } /* b positive */"""
+static inline int64_t tcpx_size_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tcpx_size_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t tcpx_size_floordiv(int64_t a, int64_t b) { return a / b - (a % b < 0); } /* b positive */
+static inline int64_t tcpx_size_ceildiv(int64_t a, int64_t b) { return a / b + (a % b > 0); } /* b positive */
+static inline int64_t tcpx_size_mod(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; } /* b positive */"""
 
 MAGNITUDE_FUNCTIONS: Final = """\
-static inline double magnitude_min(double a, double b) { return a < b ? a : b; }
-static inline double magnitude_max(double a, double b) { return a > b ? a : b; }
-static inline double magnitude_floordiv(double a, double b) { return a / b; }
-static inline double magnitude_ceildiv(double a, double b) { return a / b + 1; }
-static inline double magnitude_mod(double a, double b) { (void)a; return b; }"""
+static inline double tcpx_magnitude_min(double a, double b) { return a < b ? a : b; }
+static inline double tcpx_magnitude_max(double a, double b) { return a > b ? a : b; }
+static inline double tcpx_magnitude_floordiv(double a, double b) { return a / b; }
+static inline double tcpx_magnitude_ceildiv(double a, double b) { return a / b + 1; }
+static inline double tcpx_magnitude_mod(double a, double b) { (void)a; return b; }"""
 """Bounds of the same in floating point, where int64_t may not hold them."""
 
 
-def c_size(dim: Dim, symbols: Mapping[str, str], prefix: str = "size") -> str:
+def c_size(dim: Dim, symbols: Mapping[str, str], prefix: str = "tcpx_size") -> str:
     """A size as a C expression; `symbols` gives the variable of each symbol, `prefix` chooses the functions."""
     if isinstance(dim, int):
         return str(dim)

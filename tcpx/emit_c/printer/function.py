@@ -7,7 +7,7 @@ from tcpx.emit_c.printer.boundary import boundary
 from tcpx.emit_c.printer.context import FunctionContext, KernelContext, Needs
 from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
-from tcpx.emit_c.printer.names import Names, in_comment, words_of
+from tcpx.emit_c.printer.names import Names, in_comment, mangle_external, words_of
 from tcpx.emit_c.printer.scopes import INDENT, Line, Scope, without_unused, words_in
 from tcpx.emit_c.signature import (
     FIRST_ASSERTION,
@@ -70,7 +70,7 @@ def print_kernel(
     reserved: frozenset[str],
 ) -> tuple[PrintedFunction, KernelSignature]:
     """The C of a function, called as much like `name` as C allows, and what a caller has to know."""
-    c_name = file_names.fresh(name, _SUFFIXES)
+    c_name = file_names.fresh(mangle_external(name), _SUFFIXES)
     names = Names(reserved | {c_name + suffix for suffix in _SUFFIXES} | set(kernel.c_names.values()))
     context = FunctionContext(func, kernel, target, threads, names)
     body, parameters = _body(context)
@@ -130,7 +130,7 @@ def print_callee(
     func: FuncOp, kernel: KernelContext, target: Target, threads: int, file_names: Names, reserved: frozenset[str]
 ) -> PrintedFunction:
     """The C of a function that the kernel calls, with sizes that it has checked."""
-    c_name = file_names.fresh(func.name)
+    c_name = file_names.fresh(mangle_external(func.name))
     names = Names(reserved | {c_name, *kernel.c_names.values()})
     context = FunctionContext(func, kernel, target, threads_of(func, threads), names)
     kernel.c_names[func], kernel.constants_of[func] = c_name, _constants(func, kernel)
@@ -298,19 +298,20 @@ def _range_check(
 
 
 def _assertions(func: FuncOp) -> list[tuple[Assert, Binding]]:
-    """What a function and those it calls demand of sizes, and what their symbols are then."""
-    found: list[tuple[Assert, Binding]] = []
+    """What a function and those it calls demand of sizes, each demand once, and what their symbols are then."""
+    found: dict[tuple[str, ...], tuple[Assert, Binding]] = {}
     for held, sizes in runs_of(func):
         for op in held.body.ops:
             if isinstance(op, Assert):
-                if any(variables(size) for size in sizes.values()):
+                conditions = [p.substitute(sizes) for p in op.alternatives]
+                if any(p.variables() for p in conditions):
                     raise op.error(
                         f"@{held.name} demands something of its sizes and is called with those of a loop",
                         required="calls with sizes that are known when the kernel is called",
                         found=", ".join(f"{symbol.name} = {to_text(size)}" for symbol, size in sizes.items()),
                     )
-                found.append((op, sizes))
-    return found
+                found.setdefault(tuple(p.to_text() for p in conditions), (op, sizes))
+    return list(found.values())
 
 
 def _check_range(symbol: Symbol, scope: Scope) -> None:

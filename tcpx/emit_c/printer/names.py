@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from tcpx.emit_c.printer.reserved import RESERVED
+from tcpx.emit_c.printer.reserved import is_external, is_reserved
 
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 """An identifier; what follows a digit or a point is the end of a number (`1.0f`) or a member."""
@@ -19,7 +19,13 @@ def mangle(text: str) -> str:
         return "v"
     if word[0].isdigit():
         word = f"v{word}"
-    return f"{word}_" if word in RESERVED or word.startswith("tcpx_") else word
+    return f"{word}_" if is_reserved(word) else word
+
+
+def mangle_external(text: str) -> str:
+    """The same for a function that a linker sees, so that it takes the place of none of the system."""
+    word = mangle(text)
+    return f"{word}_kernel" if is_external(word) else word
 
 
 def words_of(code: Iterable[str]) -> set[str]:

@@ -4,6 +4,7 @@ A kernel called `memcpy` would be called by the compiler's own copies; a variabl
 that an instruction template calls. Names that begin with an underscore or with `tcpx_` are kept free as a whole.
 """
 
+import re
 from typing import Final
 
 _KEYWORDS = """
@@ -31,6 +32,16 @@ FP_ILOGB0 FP_ILOGBNAN FP_FAST_FMA FP_FAST_FMAF FP_FAST_FMAL MATH_ERRNO MATH_ERRE
 fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal isless islessequal islessgreater isunordered
 I NDEBUG EOF BUFSIZ CHAR_BIT assert errno setjmp stdin stdout stderr va_arg va_copy va_end va_start main
 linux unix i386 arm environ
+"""
+
+_MACROS_BEYOND_C11 = """
+BIG_ENDIAN BYTE_ORDER LITTLE_ENDIAN PDP_ENDIAN CLOCKS_PER_SEC CLOCK_BOOTTIME CLOCK_BOOTTIME_ALARM CLOCK_MONOTONIC
+CLOCK_MONOTONIC_COARSE CLOCK_MONOTONIC_RAW CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME CLOCK_REALTIME_ALARM
+CLOCK_REALTIME_COARSE CLOCK_TAI CLOCK_THREAD_CPUTIME_ID EXIT_FAILURE EXIT_SUCCESS FD_CLR FD_ISSET FD_SET FD_SETSIZE
+FD_ZERO FILENAME_MAX FOPEN_MAX L_ctermid L_tmpnam MB_CUR_MAX NFDBITS P_tmpdir RAND_MAX SEEK_CUR SEEK_END SEEK_SET
+TIMER_ABSTIME TIME_UTC TMP_MAX WCONTINUED WEXITED WEXITSTATUS WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG
+WNOWAIT WSTOPPED WSTOPSIG WTERMSIG WUNTRACED be16toh be32toh be64toh htobe16 htobe32 htobe64 htole16 htole32 htole64
+le16toh le32toh le64toh FILE
 """
 
 _MATH = """
@@ -64,13 +75,51 @@ sigabbrev_np sigdescr_np strerrorname_np strerrordesc_np
 execl execle execlp execv execve execvp omp_get_thread_num
 """
 
+_OF_POSIX = """
+a64l arc4random arc4random_buf arc4random_uniform asctime_r caddr_t clearenv clearerr_unlocked clock_getcpuclockid
+clock_getres clock_gettime clock_nanosleep clock_settime ctermid ctime_r daylight dprintf drand48 drand48_r dysize ecvt
+ecvt_r erand48 erand48_r fcvt fcvt_r fd_mask fd_set fdopen feof_unlocked ferror_unlocked fflush_unlocked fgetc_unlocked
+fileno fileno_unlocked flockfile fmemopen fputc_unlocked fread_unlocked fseeko ftello ftrylockfile funlockfile
+fwrite_unlocked gcvt getc_unlocked getchar_unlocked getdelim getline getloadavg getsubopt getw gmtime_r initstate
+initstate_r jrand48 jrand48_r l64a lcong48 lcong48_r localtime_r lrand48 lrand48_r mkdtemp mkstemp mkstemps mktemp
+mrand48 mrand48_r nanosleep nrand48 nrand48_r on_exit open_memstream pclose popen posix_memalign pselect putc_unlocked
+putchar_unlocked putenv putw qecvt qecvt_r qfcvt qfcvt_r qgcvt rand_r random random_r realpath reallocarray renameat
+rpmatch seed48 seed48_r select setbuffer setenv setlinebuf setstate setstate_r srand48 srand48_r srandom srandom_r
+strftime_l strtoq strtouq tempnam timegm timelocal timer_create timer_delete timer_getoverrun timer_gettime
+timer_settime timezone tmpnam_r tzname tzset u_char u_int u_long u_short uint ulong unsetenv ushort va_list valloc
+vdprintf accept bind brk chdir close connect dup dup2 getopt getpid kill listen lseek mmap munmap open pause pipe poll
+read recv sbrk send sleep socket stat sync truncate unlink usleep wait waitpid write
+blkcnt_t blksize_t clock_t clockid_t daddr_t dev_t div_t fpos_t fsblkcnt_t fsfilcnt_t fsid_t gid_t id_t ino_t key_t
+ldiv_t lldiv_t locale_t loff_t mode_t nlink_t off_t pid_t quad_t register_t sigset_t ssize_t suseconds_t time_t timer_t
+u_quad_t uid_t
+"""
+
 RESERVED: Final[frozenset[str]] = frozenset(
     (
         *_KEYWORDS.split(),
         *_PRAGMAS.split(),
         *_TYPES_AND_MACROS.split(),
+        *_MACROS_BEYOND_C11.split(),
         *_FUNCTIONS.split(),
         *(name + suffix for name in _MATH.split() for suffix in ("", "f", "l", "_r", "f_r", "l_r")),
     )
 )
 """Every word of the lists above, the functions of math.h for all three float types."""
+
+EXTERNAL: Final[frozenset[str]] = frozenset(_OF_POSIX.split())
+"""Functions and types of POSIX and of glibc: fine for a variable, not for a kernel."""
+_OF_ERRNO: Final = re.compile(r"E[0-9A-Z]\w*|U?INT(_LEAST|_FAST)\d+_M(IN|AX)")
+"""What macros of errno.h and stdint.h are called, by C11 7.31."""
+_OF_LIBRARIES: Final = re.compile(r"(omp|pthread)_\w+|u?int_(least|fast)\d+_t|u_int\d+_t")
+
+
+def is_reserved(word: str) -> bool:
+    """Whether a word is not free for what stands in a file, or in a program that calls a kernel: macros count, and what
+    begins with `tcpx_`."""
+    return word in RESERVED or word.lower().startswith("tcpx_") or _OF_ERRNO.fullmatch(word) is not None
+
+
+def is_external(word: str) -> bool:
+    """Whether a library of the system may have a function or type of this name, which a kernel would take the place
+    of."""
+    return word in EXTERNAL or _OF_LIBRARIES.fullmatch(word) is not None
