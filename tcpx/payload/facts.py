@@ -1,4 +1,5 @@
-"""What the branches round an operation say about sizes: in a branch, its condition holds."""
+"""What the branches round an operation say about sizes, and what its function demands: in a branch, its condition
+holds."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from tcpx.payload.bounds import is_equal, is_less_equal, lower_bound, upper_bound
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_expressions import Atom, Dim, Size, Symbol, Var, product, total
 from tcpx.payload.size_substitution import simplify, with_facts
@@ -234,12 +235,14 @@ class _Branch:
 
 
 def _branches(op: Operation) -> Iterator[_Branch]:
-    """The branches round an operation, innermost first."""
+    """The branches round an operation, innermost first, and what its function demands."""
     inner = op
     for outer in op.ancestors():
         held = outer.attributes.get("predicate")
         if isinstance(held, Predicate):
             yield from (_Branch(held, k) for k, block in enumerate(outer.regions) if block is inner.parent)
+        elif isinstance(outer, FuncOp):
+            yield from (_Branch(held, 0) for held in outer.demands)
         inner = outer
 
 

@@ -340,6 +340,11 @@ class Operation:
         return tuple(name for name in self.named_operands if isinstance(held, tuple) and name in held)
 
     @property
+    def demanded(self) -> Predicate | None:
+        """What holds wherever a function runs that begins with such operations; None: it is no such operation."""
+        return None
+
+    @property
     def inits(self) -> list[Value]:
         """What accumulators start with: the optional operands, one per result, or none."""
         return self.operands[self.required_operands :] if self.optional_operand else []
@@ -658,6 +663,14 @@ class FuncOp(Operation):
     @property
     def args(self) -> list[Value]:
         return self.body.args
+
+    @property
+    def demands(self) -> Iterator[Predicate]:
+        """What holds wherever it runs."""
+        for op in self.body.ops:
+            if op.demanded is None:
+                return
+            yield op.demanded
 
     @property
     def returned(self) -> list[Value]:

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tcpx.payload.bounds import is_equal, is_less_equal
+from tcpx.payload.bounds import is_equal
 from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import For, If, Loop, Materialize, Parallel, StYield
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import (
     Dim,
@@ -197,7 +198,7 @@ def _check_inside(
         end = offset + (size - 1) * stride + 1
         left = extent - offset
         pairs = ((end, extent), (size, left), (size, maximum(0, left))) if stride == 1 else ((end, extent),)
-        if not any(is_less_equal(facts.attach(a), facts.attach(b)) is True for a, b in pairs):
+        if not any(facts.decide(Predicate.of("<=", a, b)) is True for a, b in pairs):
             raise ctx.fail(
                 f"a tile of %{source.name} may end behind it where it is packed: the loop that reads it may be empty",
                 op=before,

@@ -50,9 +50,9 @@ def outline(
     inlined. It has its own target, that of the enclosing function or group. Call and function are named `name`, else
     like the last operation.
 
-    Stored constants stay outside and become arguments. Operations without operands, and broadcasts, are copied into the
-    function. If a function of the same structure exists, that one is called. Raises ScheduleError for operations that
-    cannot be in a function.
+    The function repeats the assertions of the caller about sizes that it has. Stored constants stay outside and
+    become arguments. Operations without operands, and broadcasts, are copied into the function. If a function of the
+    same structure exists, that one is called. Raises ScheduleError for operations that cannot be in a function.
     """
     ops = [op for op in ops if not _is_stored(op)]
     caller = rewriter.func_of(ops[-1]) if ops else None
@@ -87,6 +87,9 @@ def outline(
     call.location = ops[-1].location
     rewriter.insert(call, InsertPoint.after(ops[-1]), name)
     replace_outside(rewriter, [*ops, call], used, call.results)
+    names = {symbol.name for symbol in symbols}
+    told = [op for op in _assertions(caller) if names.issuperset(s.name for p in op.alternatives for s in p.symbols())]
+    _assert(rewriter, told, func)
     for op in ops:
         rewriter.move(op, InsertPoint.end(func.body))
     rewriter.insert(Return(used), InsertPoint.end(func.body))
@@ -94,6 +97,18 @@ def outline(
         rewriter.replace_uses(outer, inner, lambda user: user.is_in(func))
     _call_equal(rewriter, call, func, known)
     return call
+
+
+def _assertions(func: FuncOp) -> list[Assert]:
+    return [op for op in func.body.ops if isinstance(op, Assert)]
+
+
+def _assert(rewriter: Rewriter, assertions: Sequence[Assert], func: FuncOp, mapping: CloneMap | None = None) -> None:
+    """Put copies of assertions at the start of a function that does not have them."""
+    for op in reversed(assertions):
+        made = op.clone(mapping or CloneMap(), str)
+        if all(made.attributes != held.attributes for held in _assertions(func)):
+            rewriter.insert(made, InsertPoint.start(func.body))
 
 
 def _told(ops: Sequence[Operation], inputs: list[Value], caller: FuncOp) -> list[Symbol]:
@@ -287,9 +302,9 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", sizes))
     split = rewriter.new_split() if len(func.callers()) > 1 else None
     is_entry = func is rewriter.module.main
-    for op in func.body.ops[:-1]:
-        at = InsertPoint.start(caller.body) if isinstance(op, Assert) else InsertPoint.before(call)
-        made = rewriter.clone(op, at, mapping)
+    _assert(rewriter, _assertions(func), caller, mapping)
+    for op in [op for op in func.body.ops[:-1] if not isinstance(op, Assert)]:
+        made = rewriter.clone(op, InsertPoint.before(call), mapping)
         for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
             for k, region in enumerate(branch.regions):  # the caller does not know the facts of the branches
                 known = facts_in(branch, k).sizes()  # substituting the number for a size would change types

@@ -15,7 +15,8 @@ class Assert(Operation):
     """Require that at least one of the conditions `any` holds for the symbols of the function; else a call fails with
     `message`.
 
-    It is directly in the body of a function, and is checked before the function does anything.
+    It is directly in the body of a function, and is checked before the function does anything. If it is at
+    the start and has one condition, this condition is known in the whole function.
     """
 
     __slots__ = ()
@@ -30,6 +31,10 @@ class Assert(Operation):
     def of(cls, alternatives: Sequence[Predicate], message: str) -> Operation:
         """A detached assertion."""
         return cls([], [], {"any": tuple(alternatives), "message": message})
+
+    @property
+    def demanded(self) -> Predicate:
+        return self.alternatives[0] if len(self.alternatives) == 1 else Predicate()
 
     @property
     def diagnostic(self) -> Diagnostic:

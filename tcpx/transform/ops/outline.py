@@ -23,8 +23,9 @@ class Outline(Transform):
     Their handles denote them in the function; the step returns the call. If a function of the same structure exists, it
     is called instead, and handles to the operations of both denote those of this one. Stored constants become
     arguments, so that functions that differ only in constants are equal. State that they change, such as a cache, is
-    state of the new function, if nothing else reads it. Each function becomes a C function, compiled once for all its
-    calls. `inline` is the inverse.
+    state of the new function, if nothing else reads it. The function asserts what the
+    enclosing function asserts of the sizes that both have (`tcp.assert`). Each function becomes a C function, compiled
+    once for all its calls. `inline` is the inverse.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {

@@ -168,3 +168,62 @@ func @f(%z: tensor<[M]x4xf32>) -> tensor<[M]x4xf32> symbols [M: 0..] {
         assert found.message == "the size is one of another function than @f, where %c stands"
         assert found.required == "a size over the symbols of @f: M"
         assert found.fix == "take the size of an operation in @f"
+
+
+CACHE = """\
+func @cache(%past: index as [P], %c: tensor<[C]x5xf32>, %q: tensor<[T]x5xf32>) -> tensor<[T]x[P + T]xf32>
+    symbols [P: 0.., T: 0.., C: 0..] {
+  tcp.assert {any = [P + T <= C], message = "the cache is full"}
+  %u = gml_st.materialize(%c) tile [0, 0] [P + T, 5] : tensor<[P + T]x5xf32>
+  %t = tcp.transpose(%u) {permutation = [1, 0]} : tensor<5x[P + T]xf32>
+  %s = tcp.matmul(%q, %t) : tensor<[T]x[P + T]xf32>
+  tcp.return(%s)
+}
+"""
+PACKED = """\
+let s = match one contract in root
+let t = producer(s.rhs)
+let u = match one "u" in root
+let c = outline([u, t, s])
+tile(s, [n: 4])
+pack(s.rhs, [k, n])
+"""
+
+
+def test_a_function_knows_what_its_callers_assert() -> None:
+    done = run(CACHE, PACKED)
+    made = done.module.funcs["cache.s"]
+    assert made.body.ops[0].opcode == "tcp.assert"
+    random = np.random.default_rng(0)
+    for past, length, capacity in ((0, 0, 0), (0, 1, 1), (7, 2, 9), (3, 5, 17)):
+        cache, queries = (random.standard_normal((n, 5), np.float32) for n in (capacity, length))
+        found = tcpx.evaluate(done.module, np.array(past), cache, queries)
+        np.testing.assert_allclose(
+            np.asarray(found, np.float32), queries @ cache[: past + length].T, rtol=1e-5, atol=1e-6
+        )
+    diagnostic = refusal(CACHE.replace("  tcp.assert", "  // tcp.assert"), PACKED)
+    assert diagnostic.message == (
+        "a tile of %c may end behind it where it is packed: the loop that reads it may be empty"
+    )
+
+
+def test_what_a_function_asserts_is_checked_once() -> None:
+    kernel = tcpx.compile(parse(CACHE), tcpx.parse_schedule(f"language 1\nschedule main(root: func) {{\n{PACKED}}}"))
+    assert [held.message for held in kernel.signature.assertions] == ["the cache is full"]
+    cache, queries = np.ones((6, 5), np.float32), np.ones((2, 5), np.float32)
+    np.testing.assert_array_equal(kernel(4, cache, queries), np.full((2, 6), 5))
+    with pytest.raises(tcpx.ArgumentError, match="the cache is full"):
+        kernel(5, cache, queries)
+
+
+def test_assertions_come_back_once() -> None:
+    done = run(CACHE, "let s = match one contract in root\nlet u = match one \"u\" in root\n"
+                      "let t = producer(s.rhs)\nlet c = outline([u, t, s])\ninline(c)")  # fmt: skip
+    assert [op.opcode for op in done.module.main.body.ops].count("tcp.assert") == 1
+    assert list(done.module.funcs) == ["cache"]
+
+
+def test_an_assertion_about_other_sizes_stays_with_its_function() -> None:
+    text = CACHE.replace("any = [P + T <= C]", "any = [P <= 7, C == 0]")
+    outlined = "let s = match one contract in root\nlet c = outline(s)"
+    assert all(op.opcode != "tcp.assert" for op in run(text, outlined).module.funcs["cache.s"].body.ops)
