@@ -93,6 +93,14 @@ def _shape(op: Operation) -> Shape | None:
     )
 
 
+def _reads_in_order(op: Operation, source: Operation) -> bool:
+    """Whether a pointwise operation reads of a source what has the index that it computes, not a transposed one."""
+    if not isinstance(op, Structured):
+        return False
+    read = [m for m, value in zip(op.maps(), op.inputs, strict=True) if value.defining_op is source]
+    return all(m == op.result_maps()[0] for m in read)
+
+
 class _Clusters:
     """Operations of a block get numbers: no less than those of what they read, and larger where they cannot be one with
     it. What has one number has no path to itself through something else."""
@@ -121,7 +129,7 @@ class _Clusters:
         return 0 if repeats(source) and source not in self.shapes else 1
 
     def _are_joined(self, source: Operation, op: Operation) -> bool:
-        return source in self.shapes and self.shapes[source] == self.shapes.get(op)
+        return source in self.shapes and self.shapes[source] == self.shapes.get(op) and _reads_in_order(op, source)
 
     def _go_with_users(self) -> None:
         """Let operations have the largest numbers that those which use them allow."""
@@ -168,5 +176,8 @@ class _Rows(_Clusters):
     def _are_joined(self, source: Operation, op: Operation) -> bool:
         if source not in self.shapes or op not in self.shapes:
             return False
-        wanted = self.space[0] if _reduced(op) == self.space else self.shapes[op]
-        return self.shapes[source] == (_left(self.space) if repeats(op) else wanted)
+        if repeats(op):
+            return self.shapes[source] == _left(self.space)
+        if _reduced(op) == self.space:
+            return self.shapes[source] == self.space[0]
+        return self.shapes[source] == self.shapes[op] and _reads_in_order(op, source)

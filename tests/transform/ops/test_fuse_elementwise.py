@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcpx.interp.clusters import clusters
+from tcpx.interp.clusters import clusters, row_clusters
 from tcpx.payload.ops.generic import Generic
 from tcpx.payload.text.parser import parse
 from tests.transform.payloads import check, check_kernels, refusal, run
@@ -40,6 +40,19 @@ func @mirror(%x: tensor<[N]x[N]xf32>) -> tensor<[N]x[N]xf32> symbols [N] {
   %t = tcp.transpose(%p) {permutation = [1, 0]} : tensor<[N]x[N]xf32>
   %r = tcp.mul(%t, %x) : tensor<[N]x[N]xf32>
   tcp.return(%r)
+}
+"""
+TURNED = """\
+func @turned(%x: tensor<[N]x[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+  %p = tcp.add(%x, %x) : tensor<[N]x[N]xf32>
+  %r = tcp.generic(%p, %p) {iterators = [["a", "parallel"], ["b", "parallel"]], maps = [[b, a], [a, b], [a, b]]} ({
+    (%e: f32, %f: f32):
+    %v = tcp.sub(%e, %f) : f32
+    tcp.yield(%v)
+  }) : tensor<[N]x[N]xf32>
+  %q = tcp.abs(%r) : tensor<[N]x[N]xf32>
+  %s = tcp.reduce_sum(%q) {dims = [1]} : tensor<[N]xf32>
+  tcp.return(%s)
 }
 """
 PLACES = """\
@@ -114,6 +127,12 @@ def test_clusters_end_where_something_else_is_between() -> None:
     assert found(ROWS) == ["a d r", "e", "h"]
     assert found(MIRROR) == ["p", "r"]
     assert found(PLACES) == ["i s c"]
+    assert found(TURNED) == ["p", "r q"]
+
+
+def test_rows_do_not_read_columns() -> None:
+    ops = parse(TURNED).main.body.ops
+    assert [[op.name for op in together] for together in row_clusters(ops)] == [["r", "q", "s"]]
 
 
 def test_clusters_are_of_those_that_are_asked_for() -> None:
