@@ -141,7 +141,7 @@ def test_the_program_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
     kernel = compiled(sample)
     folder = kernel.save(tmp_path / "kernel")
     strict = ("-Wall", "-Wextra", "-Werror")
-    own = (f'-DCONSTANTS="{folder / kernel.signature.c_name}.bin"', "-fopenmp")
+    own = (f'-DTCPX_CONSTANTS="{folder / kernel.signature.c_name}.bin"', "-fopenmp")
     for words in (["-c", "-std=c11", "main.c", "-o", "main.o", *strict], ["main.o", *kernel.sources, "-o", "main"]):
         subprocess.run(["cc", *kernel.target.flags, *own, *words, "-lm"], cwd=folder, check=True)
     words = []
@@ -290,6 +290,9 @@ def change(folder: Path, key: str, value: object, *, is_signed: bool = True) -> 
         ("files", ["../k.c"], "required: C files in the folder, each with a digest\n  found: ../k.c"),
         ("target", "mine", "required: the target mine, whose table is a file of its own\n  found: the installed ones"),
         ("name", None, "k.json, `name`\n  required: a text\n  found: none"),
+        ("c_name", "../b/k", "k.json, `c_name`\n  required: a name that C may give a function\n  found: ../b/k"),
+        ("c_name", "int", "k.json, `c_name`\n  required: a name that C may give a function\n  found: int"),
+        ("times_name", "a b", "k.json, `times_name`\n  required: a name that C may give a function\n  found: a b"),
     ],
 )
 def test_a_manifest_that_cannot_be_read(key: str, value: object, said: str, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, field
 from typing import Final
 
 from tcpx.emit_c.folder.fields import Fields, unreadable
+from tcpx.emit_c.printer.reserved import is_reserved
 from tcpx.emit_c.signature import Argument, Clock, ConstantSlot, KernelSignature, Number
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ParseError
 from tcpx.payload.sizes import Dim, Symbol, to_text
@@ -164,7 +166,7 @@ def _signature(held: Fields, where: str) -> KernelSignature:
 
     return KernelSignature(
         name=held.text("name"),
-        c_name=held.text("c_name"),
+        c_name=_identifier(held, "c_name", where),
         inputs=tuple(map(argument, held.each("inputs"))),
         outputs=tuple(map(argument, held.each("outputs"))),
         symbols=tuple(symbols.values()),
@@ -184,8 +186,16 @@ def _signature(held: Fields, where: str) -> KernelSignature:
             Clock(clock.text("function"), clock.text("operation"), clock.text("callee"))
             for clock in held.each("clocks")
         ),
-        times_name=held.text("times_name"),
+        times_name=_identifier(held, "times_name", where) if held.text("times_name") else "",
     )
+
+
+def _identifier(held: Fields, key: str, where: str) -> str:
+    """A name of C, which files of the folder may have, too."""
+    name = held.text(key)
+    if re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) is None or is_reserved(name):
+        raise unreadable(f"{where}, `{key}`", "a name that C may give a function", name)
+    return name
 
 
 def _symbol(entry: Fields) -> Symbol:
