@@ -147,7 +147,7 @@ class Attention(Composite):
         small = like(scores.type, shape_of(scores.type)[:-1], self.wide)
         last = {"dims": (len(own) + 1,)}
         largest = build(Broadcast.of(build(ReduceMax([scores], [small], last)), kept, scores.type))
-        powers = build(Exp.of(build(Sub.of(scores, largest))))
+        powers = build(Exp.of_at_most_0(build(Sub.of(scores, largest))))
         total = build(ReduceSum([powers], [small], last))
         has_keys = is_less_equal(1, facts_at(self).attach(shape_of(self.keys.type)[-2])) is True
         if not has_keys:  # a sum over nothing is 0, a quotient of two such sums is none

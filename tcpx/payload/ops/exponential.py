@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from tcpx.payload.fields import ChoiceAttribute
+from tcpx.payload.fields import ChoiceAttribute, NumberAttribute
 from tcpx.payload.interfaces import Group
-from tcpx.payload.ir import register
+from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.elementwise import Unary
 from tcpx.payload.ops.real_function import RealFunction, Wide
 from tcpx.payload.ops.terms import FORMATS, Term, split
@@ -79,12 +79,32 @@ def power_of_e(x: Term, *, rest: Term | None = None, scale: float = 1.0, is_fast
     return Power.of(r.polynomial([c * scale**k for k, c in enumerate(series)]), exponent)
 
 
+def power_of_at_most_0(x: Term, *, is_fast: bool = False) -> Term:
+    """exp(x) for an x of at most 0, -inf and NaN: p * 2**(n + lift) * 2**-lift, of which the last product rounds. The
+    lift makes the second factor 0 where the power is less than half of the least subnormal number.
+
+    Unlike `Power.subnormal`, it takes some processors a hundred cycles to round a result that is subnormal.
+    """
+    form = x.format
+    lift = form.fraction + 1
+    offset = form.magic + form.bias + lift
+    inside = x.at_least(-(form.bias + lift) * log(2))
+    exponent = inside.times_plus(1 / log(2), offset)
+    r = remainder(inside, exponent - offset)
+    p = r.polynomial((1.0, 1.0, *(FAST_EXP_SERIES if is_fast else EXP_SERIES[x.dtype])))
+    return p * (exponent.bits() << form.fraction).number() * 2.0**-lift
+
+
 def reduced(x: Term, scale: float = 1.0) -> tuple[Term, Term]:
     """The integer nearest to scale * x / ln 2 in the low bits of a float, and x - n ln 2 / scale."""
     exponent = x.times_plus(scale / log(2), x.format.magic)
-    n = exponent - x.format.magic
+    return exponent, remainder(x, exponent - x.format.magic, scale)
+
+
+def remainder(x: Term, n: Term, scale: float = 1.0) -> Term:
+    """x - n ln 2 / scale."""
     high, low = split(LN2, x.dtype)
-    return exponent, n.times_plus(-low / scale, n.times_plus(-high / scale, x))
+    return n.times_plus(-low / scale, n.times_plus(-high / scale, x))
 
 
 @register
@@ -95,7 +115,14 @@ class Exp(RealFunction, Unary):
     opcode = "tcp.exp"
     homomorphism = (Group.SUM, Group.PRODUCT)
     accuracy = ChoiceAttribute("accurate", "fast")
+    most = NumberAttribute(default=inf)
+    """What the operand is known not to exceed; of more the result is not specified."""
     semantics = "exp(a)"
+
+    @classmethod
+    def of_at_most_0(cls, operand: Value) -> Exp:
+        """A detached one of what is at most 0, as what remains of numbers without the largest."""
+        return cls([operand], [operand.type], {"most": 0.0})
 
     def reference(self, *args: Wide) -> Wide:
         return np.exp(args[0])
@@ -103,6 +130,8 @@ class Exp(RealFunction, Unary):
     def term(self, *args: Term) -> Term:
         (x,) = args
         is_fast = self.accuracy == "fast"
+        if self.most <= 0:
+            return power_of_at_most_0(x, is_fast=is_fast)
         power = power_of_e(x.at_least(LOG_ZERO[x.dtype]), is_fast=is_fast)
         low = x.constant(0.0) if is_fast else power.subnormal()
         made = x.is_below(LOG_LEAST[x.dtype]).choose(low, power.normal())

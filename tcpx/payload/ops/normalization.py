@@ -35,7 +35,7 @@ class Softmax(AlongDims):
     def decompose(self, build: Build) -> Value:
         x = cast_to(build, self.operand, self.wide)
         largest = self.combined(build, ReduceMax, x)
-        powers = build(Exp.of(build(Sub.of(x, self.spread(build, largest)))))
+        powers = build(Exp.of_at_most_0(build(Sub.of(x, self.spread(build, largest)))))
         total = self.combined(build, ReduceSum, powers)
         made = build(Mul.of(powers, self.spread(build, build(Reciprocal.of(total)))))
         return cast_to(build, made, dtype_of(self.result.type))
@@ -61,7 +61,7 @@ class LogSoftmax(AlongDims):
     def decompose(self, build: Build) -> Value:
         x = cast_to(build, self.operand, self.wide)
         shifted = build(Sub.of(x, self.spread(build, self.combined(build, ReduceMax, x))))
-        total = build(Log.of(self.combined(build, ReduceSum, build(Exp.of(shifted)))))
+        total = build(Log.of(self.combined(build, ReduceSum, build(Exp.of_at_most_0(shifted)))))
         return cast_to(build, build(Sub.of(shifted, self.spread(build, total))), dtype_of(self.result.type))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
