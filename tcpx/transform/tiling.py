@@ -223,9 +223,17 @@ def _has_neutral_padding(op: Tileable, dim: int, size: Dim) -> bool:
     actual = Box.at_origin(op.extents())
     wider = actual.along(dim, 0, size)
     return all(
-        op.operand_tile(k, wider).shape != op.operand_tile(k, actual).shape and op.pad_value(k, True) is not None
-        for k in range(len(op.inputs))
+        op.operand_tile(k, wider).shape != op.operand_tile(k, actual).shape
+        and _pads_alike(value, op.pad_value(k, True))
+        for k, value in enumerate(op.inputs)
     )
+
+
+def _pads_alike(value: Value, number: float | int | None) -> bool:
+    """Whether a value can be padded with a number: not one that another number pads already, which would be kept."""
+    piece, view = new.whole_piece(value.defining_op), value.defining_op
+    rest = view.rest if isinstance(view, Tileable) and piece is not None and not view.is_free else None
+    return number is not None and rest in (None, number)
 
 
 def pad_value_to(

@@ -14,6 +14,7 @@ from tcpx.payload.evaluator import evaluate_func
 from tcpx.target import load_target
 from tests.optional_tools import require_cpu_of
 from tests.outside import operations  # noqa: F401  (registers them)
+from tests.transform.payloads import check
 
 Array = npt.NDArray[Any]
 
@@ -222,3 +223,23 @@ func @f(%x: tensor<1x[N]xf32>, {arguments}) -> ({", ".join(types)}) symbols [N: 
             given = [np.array([n], dtype) for n, dtype in zip(start, dtypes, strict=True)]
             found = kernel(np.zeros((1, 0), np.float32), *given)
             assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, given, strict=True)), (steps, start)
+
+
+PADDED = """\
+func @f(%x: tensor<[M + 1]x5xf32>, %y: tensor<[M]x5xf32>) -> tensor<[M + 1]xf32> symbols [M] {
+  %p = tcp.pad(%y) {value = 0.0} : tensor<[M + 1]x5xf32>
+  %r = tcp.generic(%x, %p) {iterators = [["k", "reduction"], ["h", "parallel"]], maps = [[h, k], [h, k], [h]],
+      combiner = "tcp.min"} ({ (%e0: f32, %e1: f32, %acc: f32):
+    %m = tcp.max(%e0, %e1) : f32
+    %s = tcp.min(%acc, %m) : f32
+    tcp.yield(%s)
+  }) : tensor<[M + 1]xf32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_what_another_number_pads_already_is_masked() -> None:
+    """Rows of zeros keep their numbers, so that columns of infinities would be a second padding."""
+    body = "let r = match one contract in root\nlet i = tile(r, [h: 8], tail: pad)\ntile(r, [k: 4], tail: pad)\n"
+    assert "valid" in check(PADDED, body + "vectorize(i)").module.text()
