@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, log, nan
+from math import inf, log, log10, nan
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,6 @@ from tcpx.payload.ops.real_function import RealFunction, Wide
 from tcpx.payload.ops.terms import Term, split
 from tcpx.payload.types import f32, f64
 
-LOG10_2: Final = "0.3010299956639811952137388947244930267682"
 ROOT_HALF: Final = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}
 """The bits of sqrt(1/2): significands lie between it and its double."""
 LOG_SERIES: Final = {
@@ -61,6 +60,11 @@ def exponent_and_fraction(x: Term) -> tuple[Term, Term]:
 def log_of_significand(f: Term) -> Term:
     """log(1 + f)."""
     return (f * f).times_plus(f.times_plus(f.polynomial(LOG_SERIES[f.dtype]), -0.5), f)
+
+
+def log_by_fraction(f: Term, base: float) -> Term:
+    """The logarithm of 1 + f to a base, over f."""
+    return f.polynomial([c / log(base) for c in (1.0, -0.5, *LOG_SERIES[f.dtype])])
 
 
 def with_ends(x: Term, zero: Term, made: Term) -> Term:
@@ -127,7 +131,7 @@ class Log2(Logarithm):
         return np.log2(args[0])
 
     def of_parts(self, k: Term, f: Term) -> Term:
-        return log_of_significand(f).times_plus(1 / log(2), k)
+        return f.times_plus(log_by_fraction(f, 2), k)
 
 
 @register
@@ -142,8 +146,7 @@ class Log10(Logarithm):
         return np.log10(args[0])
 
     def of_parts(self, k: Term, f: Term) -> Term:
-        high, low = split(LOG10_2, f.dtype)
-        return k.times_plus(high, log_of_significand(f).times_plus(1 / log(10), k * low))
+        return k.times_plus(log10(2), f * log_by_fraction(f, 10))
 
 
 @register

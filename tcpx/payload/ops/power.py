@@ -20,21 +20,18 @@ from tcpx.payload.types import dtype_of, f32, f64
 from tcpx.records import frozen
 
 LOG2_SERIES: Final = {
-    f32: (0.5770801901817322, 0.4118480086326599, 0.33786043524742126),
+    f32: (0.9617982506752014, 0.5767565369606018, 0.4309007525444031),
     f64: (
         *(0.577078016355618, 0.41219858309195406, 0.32059890227106075, 0.26230770134221215, 0.2219839879055529),
         *(0.19125538709083414, 0.19038336000405803),
     ),
 }
-"""log2((1 + s) / (1 - s)) / s less its first two coefficients, in s**2: minimax (Remez) for |s| <= 0.1716, of the
-logarithm 2**-36.8, 2**-66.3."""
+"""log2((1 + s) / (1 - s)) / s less its first coefficient, of f64 its first two, in s**2: minimax (Remez) for
+|s| <= 0.1716, of the logarithm 2**-30.2, 2**-66.3."""
 LOG2_FIRST: Final = {f32: (2.885390043258667, 3.851926067000022e-08), f64: (2.8853900817779268, 4.0710547481862066e-17)}
 """2 / ln 2 in two parts."""
-LOG2_SECOND: Final = {
-    f32: (0.9617967009544373, -7.028461812552678e-09),
-    f64: (0.9617966939259756, 5.0577616648125907e-17),
-}
-"""2 / (3 ln 2)."""
+LOG2_SECOND: Final = (0.9617966939259756, 5.0577616648125907e-17)
+"""2 / (3 ln 2) in two parts, of f64."""
 
 
 @frozen
@@ -54,28 +51,39 @@ class Twofold:
         total = self.high + high
         return Twofold(total, (high - (total - self.high)) + low)
 
+    def plus_product(self, a: Term, b: Term) -> Twofold:
+        """The sum with a product that is smaller."""
+        total = a.times_plus(b, self.high)
+        return Twofold(total, a.times_plus(b, self.high - total) + self.low)
+
     def times(self, other: Twofold) -> Twofold:
         high = self.high * other.high
-        rest = self.high.times_plus(other.low, self.low * other.high)
-        return Twofold(high, self.high.fused(other.high, -high) + rest)
+        lost = self.high.fused(other.high, -high)
+        return Twofold(high, self.high.times_plus(other.low, self.low.times_plus(other.high, lost)))
 
 
 def log2_of_significand(f: Term) -> Twofold:
-    """log2(1 + f) from -1/2 to 1/2: the series of s = f / (2 + f), its first terms in two parts."""
+    """log2(1 + f) from -1/2 to 1/2: the series of s = f / (2 + f), its first term in two parts, of f64 two terms."""
     divisor = f + 2.0
     inverse = 1.0 / divisor
     s = f * inverse
-    lost = (f - (divisor - 2.0)) * s
-    ratio = Twofold(s, (s.fused(-divisor, f) - lost) * inverse)
+    excess = (divisor - 2.0) - f
+    ratio = Twofold(s, s.times_plus(excess, s.fused(-divisor, f)) * inverse)
+    first = Twofold.constant(f, LOG2_FIRST[f.dtype])
+    if f.dtype == f32:
+        square = s * ratio.low.times_plus(2.0, s)
+        return ratio.times(first.plus_product(square, square.polynomial(LOG2_SERIES[f32])))
     square = ratio.times(ratio)
-    rest = square.high * square.high.polynomial(LOG2_SERIES[f.dtype])
-    second = Twofold.constant(f, LOG2_SECOND[f.dtype]).plus_smaller(rest)
-    return ratio.times(Twofold.constant(f, LOG2_FIRST[f.dtype]).plus_smaller(square.times(second)))
+    rest = square.high * square.high.polynomial(LOG2_SERIES[f64])
+    second = Twofold.constant(f, LOG2_SECOND).plus_smaller(rest)
+    return ratio.times(first.plus_smaller(square.times(second)))
 
 
 def log2_of_product(k: Term, f: Term) -> Twofold:
-    """log2(2**k (1 + f)): with 9 bits more than its dtype has."""
-    return Twofold(k, k.constant(0.0)).plus_smaller(log2_of_significand(f))
+    """log2(2**k (1 + f)): with 5 bits more than f32 has, 9 more than f64."""
+    made = log2_of_significand(f)
+    total = k + made.high
+    return Twofold(total, (made.high - (total - k)) + made.low)
 
 
 def log2_of_size(size: Term) -> Twofold:
@@ -96,7 +104,7 @@ class Exponent:
     @staticmethod
     def of(y: Term, logarithm: Twofold) -> Exponent:
         product = y * logarithm.high
-        return Exponent(product, y.fused(logarithm.high, -product) + y * logarithm.low)
+        return Exponent(product, y.times_plus(logarithm.low, y.fused(logarithm.high, -product)))
 
     def power(self) -> Power:
         form = self.product.format

@@ -30,6 +30,8 @@ ERF_SERIES: Final = {
 """erf(a) / a - 1 in a**2 for |a| <= 1: minimax (Remez) for the relative error, 2**-29.6 and 2**-62.7."""
 ERF_END: Final = {f32: 4.0, f64: 6.0}
 """From here on erf is 1."""
+TANH_END: Final = 18.4
+"""The hyperbolic tangent of half of it is 1 in f32."""
 
 
 @register
@@ -44,18 +46,25 @@ class Tanh(RealFunction, Unary):
         return np.tanh(args[0])
 
     def term(self, *args: Term) -> Term:
-        """With e = e**(-2 |a|): (1 - e) / (1 + e) for small a, else 1 - 2 e / (1 + e)."""
+        """With u = (e**(2 |a|) - 1) / 2: u / (u + 1)."""
         (x,) = args
+        if x.dtype == f64:
+            return self.of_f64(x)
+        half, s = power_parts(abs(x + x).at_most(TANH_END))
+        u = half.times_plus(s, half - 0.5)
+        return (u / (u + 1.0)).signed_as(x)
+
+    def of_f64(self, x: Term) -> Term:
+        """With e = e**(-2 |a|): (1 - e) / (1 + e) for small a, and what both sums have lost, times 1 / (1 + e) to 9 %;
+        else 1 - 2 e / (1 + e)."""
         size = abs(x)
         half, s = power_parts((size * -2.0).at_least(-40.0))
         less, power = half.times_plus(s, half - 0.5), half.times_plus(s, half)  # halves of e - 1 and e
         total = power + 0.5
         is_small = size.is_below(0.6)
         ratio = is_small.choose(-less, power + power) / total
-        small = ratio
-        if x.dtype == f64:  # what both sums have lost, times 1 / total to 9 %
-            lost = (less - (half - 0.5)) - half * s
-            small = ratio + (lost - ratio * (power - (total - 0.5))) * (2.914 - total * 2.0)
+        lost = (less - (half - 0.5)) - half * s
+        small = ratio + (lost - ratio * (power - (total - 0.5))) * (2.914 - total * 2.0)
         made = is_small.choose(small, 1.0 - ratio).signed_as(x)
         return size.is_below(2.0 ** -(x.format.fraction // 2 + 2)).choose(x, made)
 
