@@ -240,7 +240,7 @@ def fill_before(
             part = slot_tile(slots[depth - 1 : depth], shape_of(value.type)[1:])
             value = rewriter.insert(Materialize.of(value, part), point, f"{base}.slot").result
             point = InsertPoint(point.block, len(point.block.ops))
-        kind = Parallel if parallel and depth == 0 else For
+        kind = Parallel if parallel else For
         loop = kind.over(var, [value], Block([("", value.type)]))
         loop.location = before.location
         loops.append(rewriter.insert(loop, point, base))

@@ -69,6 +69,7 @@ GRIDS = {
         "let i, j = tile(mm, [m: 5, n: 16], parallel: true)\npack(mm.lhs, [k, m], at: j)",
         " collapse(2)",
     ),
+    "all loops that fill a buffer": ("tile(mm, [m: 5, k: 8])\npack(mm.lhs, [m, k], parallel: true)", " collapse(2)"),
     "an operand packed between": (
         "let i, j = tile(mm, [m: 5, n: 16], parallel: true)\npack(mm.lhs, [m, k], at: i)",
         "",

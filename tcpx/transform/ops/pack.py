@@ -72,7 +72,7 @@ class Pack(Transform):
         Parameter("operand", VALUE, doc="an operand of a structured operation: `mm.rhs`"),
         Parameter("layout", LAYOUT, doc="the operand's dims in storage order"),
         Parameter("at", LOOP, None, doc="the loop in whose body the buffer is filled; without it, outside all loops"),
-        Parameter("parallel", BOOL, False, doc="distribute the filling over threads"),
+        Parameter("parallel", BOOL, False, doc="distribute all loops that fill the buffer over threads"),
         Parameter(
             "filled_by", LOOP, None, doc="the loop whose first iteration fills the buffer while it reads the operand"
         ),
