@@ -121,15 +121,15 @@ def _given(ctx: TransformContext, reader: Operation) -> Iterator[tuple[str, floa
         return
     if reader.outside is not None and index_operands(reader.maps()):
         yield f"{reader.outside} for an index that is outside", float(reader.outside), None
-    facts, neutrals, ragged = facts_at(reader), reader.neutrals(), reader.ragged()
-    for name in [it.name for it in reader.iterators() if it.is_reduction] if neutrals is not None else ():
+    facts, ragged, (neutral, *_) = facts_at(reader), reader.ragged(), reader.neutrals() or (0,)
+    for name in [it.name for it in reader.iterators() if it.is_reduction]:
         extent = reader.valid.get(name, reader.size_of(name))
         if name in ragged:
-            yield f"`{name}`, whose extents are read from elements", float(neutrals[0]), None
+            yield f"`{name}`, whose extents are read from elements", float(neutral), None
         elif facts.decide(Predicate.of("<=", 1, extent)) is not True:
             shown = ctx.name_of(reader)
             fix = f"specialize {shown} when size({shown}.{name}) >= 1"
-            yield f"`{name}` of {to_text(extent)}", float(neutrals[0]), fix
+            yield f"`{name}` of {to_text(extent)}", float(neutral), fix
 
 
 def _shown(reader: Operation) -> str:
