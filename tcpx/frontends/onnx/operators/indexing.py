@@ -21,7 +21,19 @@ _COMBINERS: Final = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
 @rule("Gather")
 def gather(n: Node) -> Result:
     """Elements along an axis."""
-    return n.w.take(n.value(0), n.value(1), n.axis(n.input(0).rank, default=0))
+    axis = n.axis(n.input(0).rank, default=0)
+    _check(n, 1, n.shape()[axis])
+    return n.w.take(n.value(0), n.value(1), axis)
+
+
+def _check(n: Node, index: int, extent: Dim) -> None:
+    """Raise an error for indices that are known, of which one is outside of a dim that is."""
+    held = n.input(index).array
+    if held is None or not held.size or held.dtype.kind not in "iu" or not isinstance(extent, int):
+        return
+    least, most = int(held.min()), int(held.max())
+    if not -extent <= least <= most < extent:
+        raise n.error("an index is outside", f"-{extent} to {extent - 1}", str(least if least < -extent else most))
 
 
 @rule("GatherElements")
@@ -30,6 +42,7 @@ def gather_elements(n: Node) -> Result:
     rank = n.input(0).rank
     axis = n.axis(rank, default=0)
     n.ranked(1, rank, rank)
+    _check(n, 1, n.shape()[axis])
     table, places = n.value(0), n.w.from_start(n.value(1), n.shape()[axis])
     shape = shape_of(places.type)
     table = n.w.slice(
@@ -118,6 +131,7 @@ def scatter_elements(n: Node) -> Result:
     table, rank = n.value(0), n.input(0).rank
     axis = n.axis(rank, default=0)
     shape, given = n.shape(), n.ranked(1, rank, rank).shape
+    _check(n, 1, shape[axis])
     places = n.w.from_start(n.value(1), shape[axis])
     names = [f"i{k}" for k in range(rank)]
     at = dims(*names)
