@@ -27,7 +27,7 @@ from tcpx.payload.diagnostics import ArgumentError
 from tcpx.payload.ir import Module
 from tcpx.payload.text.printer import print_module
 from tcpx.phases import phase
-from tcpx.target import Target, is_installed
+from tcpx.target import Target
 from tcpx.transform.declaration import transforms
 from tcpx.transform.language.loader import Program
 from tcpx.tuned import schedule_hash
@@ -56,7 +56,7 @@ def cached(
     modules = {type(op).__module__ for op in module.walk()}
     if program is not None:
         modules |= {held.__module__ for held in transforms().values()}
-    if not is_installed(target) or not all(name.startswith("tcpx.") for name in modules):
+    if not target.is_installed or not all(name.startswith("tcpx.") for name in modules):
         return make()
     with phase("hash"):
         key = _key(module, program, params, target, threads, name)

@@ -104,6 +104,11 @@ def test_what_is_from_outside_is_compiled(made: list[object], tmp_path: Path) ->
     for _ in range(2):
         compiled(target=tcpx.load_target(table, allow_native=True))
     assert len(made) == 2
+    table.write_text("name: generic\nbase: generic.yaml\nl2: 4096\n", encoding="utf-8")
+    compiled(target="generic")
+    for _ in range(2):  # called like the installed one, of which a kernel is there
+        compiled(target=tcpx.load_target(table))
+    assert len(made) == 5
 
 
 def test_an_entry_that_is_damaged_is_made_anew(made: list[object], tmp_path: Path) -> None:

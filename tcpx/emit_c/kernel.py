@@ -26,7 +26,7 @@ from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
 from tcpx.phases import phase
 from tcpx.records import frozen
-from tcpx.target import Target, is_installed, load_target, own_target
+from tcpx.target import Target, load_target, own_target
 
 
 class BoundCall:
@@ -220,7 +220,7 @@ class Kernel:
     def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[object, ...]]:
         """Pickled as its C and its constants, and compiled where it is loaded, unless the build cache there has it."""
         files = self.files()
-        if not is_installed(self.target):
+        if not self.target.is_installed:
             raise ArgumentError(
                 Diagnostic(
                     "the kernel cannot be pickled",

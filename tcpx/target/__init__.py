@@ -3,7 +3,7 @@
 from tcpx.installed import available_targets
 from tcpx.target.errors import TargetError
 from tcpx.target.kernels import KernelRow
-from tcpx.target.loader import is_installed, known_features, load_target
+from tcpx.target.loader import known_features, load_target
 from tcpx.target.own import own_target, target_at
 from tcpx.target.rows import InstructionRow, LaneType, parse_lane_type
 from tcpx.target.target import Target
@@ -15,7 +15,6 @@ __all__ = [
     "Target",
     "TargetError",
     "available_targets",
-    "is_installed",
     "known_features",
     "load_target",
     "own_target",

@@ -78,11 +78,6 @@ def _installed(name: str, features: tuple[str, ...] | None) -> Target:
     return _target(read_table(TABLES / f"{name}.yaml"), TABLES, features)
 
 
-def is_installed(target: Target) -> bool:
-    """Whether `load_target(target.name, target.features)` gives what makes the same code."""
-    return target.name in available_targets() and _installed(target.name, target.features).flags == target.flags
-
-
 @lru_cache(maxsize=1)
 def known_features() -> tuple[str, ...]:
     """The optional extensions of all shipped tables."""
@@ -199,6 +194,7 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
         kernels=MappingProxyType(_kernels(tables, needs, described, chosen, folder)),
         costs=_costs(fields),
         read_rows=read_rows,
+        is_installed=folder.resolve() == TABLES.resolve(),
     )
 
 

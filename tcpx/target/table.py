@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import TypeGuard
+from typing import Any, Final, TypeGuard
 
 import yaml
 
@@ -13,6 +13,8 @@ from tcpx.records import frozen
 from tcpx.target.errors import TargetError
 
 Variables = Mapping[str, str]
+MOST_SHOWN: Final = 200
+"""Characters of a value in a message."""
 
 
 def _is_mapping(value: object) -> TypeGuard[dict[object, object]]:
@@ -27,10 +29,12 @@ def _shown(value: object) -> str:
     if value is None:
         return "nothing"
     if _is_mapping(value):
-        return f"a mapping of {', '.join(map(str, value)) or 'nothing'}"
-    if _is_list(value):
-        return f"a list of {', '.join(map(str, value)) or 'nothing'}"
-    return repr(value)
+        text = f"a mapping of {', '.join(map(str, value)) or 'nothing'}"
+    elif _is_list(value):
+        text = f"a list of {', '.join(map(str, value)) or 'nothing'}"
+    else:
+        text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} .."
 
 
 @frozen
@@ -43,7 +47,9 @@ class Node:
     def fail(self, required: str, *, found: str | None = None, fix: str | None = None) -> TargetError:
         """The error for a value that is not what the table format requires; by default the value is what was found."""
         shown = found if found is not None else _shown(self.value)
-        return TargetError("malformed target table", required=required, found=shown, where=self.where, fix=fix)
+        return TargetError(
+            "malformed target table", required=required, found=shown, where=self.where.removesuffix(": "), fix=fix
+        )
 
     def fields(self, allowed: tuple[str, ...] | None = None) -> dict[str, Node]:
         """The entries of a mapping; keys outside `allowed` are an error."""
@@ -93,12 +99,33 @@ class Node:
         return tuple(x.text() for x in self.items())
 
 
+def _document(loader: Any) -> object:  # noqa: ANN401 - PyYAML's, of which the one in C has no types
+    """The document of a loader, in which a mapping has a key once: YAML would take the last one."""
+    root = loader.get_single_node()
+    left, seen = [root], set[int]()
+    while left:
+        node: object = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            left += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            twice = next((key for key, _ in node.value if keys.count(key.value) > 1), None)
+            if twice is not None:
+                message = f"the key {twice.value} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, message, twice.start_mark)
+            left += [value for _, value in node.value]
+    return None if root is None else loader.construct_document(root)
+
+
 def read_table(path: Path) -> Node:
     """The root of the YAML file. Raises TargetError if it cannot be read, or is not YAML."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         with path.open("rb") as file:
-            document: object = yaml.load(file, Loader=loader)
+            document = _document(loader(file))
     except OSError as error:
         raise TargetError(f"{path.name} cannot be read", required="a target table", found=str(error)) from error
     except yaml.YAMLError as error:

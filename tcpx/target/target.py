@@ -46,6 +46,9 @@ class Target:
     """What recipes of schedules cost, by the kind of what they compute."""
     read_rows: Callable[[], Iterable[InstructionRow]] = field(repr=False)
     """Called once, by the first question about instructions: checking a schedule asks none."""
+    is_installed: bool = False
+    """Whether the table is one of the package, so that `load_target` gives it by name and features: one of a user may
+    be called alike."""
     _names: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)
     _kinds: dict[tuple[str, str | None], list[InstructionRow]] = field(
         default_factory=dict[tuple[str, str | None], list[InstructionRow]], init=False, repr=False

@@ -274,6 +274,8 @@ def test_a_small_table_loads(tmp_path: Path) -> None:
         ("name: add_$T", "name: add_$Q", "variables among T", "'Q'"),
         ("  - define:", "  - defined:", "one of the keys for, define", "defined"),
         ("l1: 1", "l1: [1", "not YAML", "mapping"),
+        ("l1: 1", "l1: 1\nl1: 2", "not YAML", "the key l1 stands twice"),
+        ("flags: [-O3]", f"flags: {'-O3' * 1000}", "a list", " .."),
     ],
 )
 def test_a_malformed_table_is_told_where_and_what(
