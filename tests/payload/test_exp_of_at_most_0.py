@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -17,7 +19,7 @@ func @f(%x: tensor<[N]x{t}>) -> tensor<[N]x{t}> symbols [N] {{
 """
 
 
-def operands(dtype: type[np.floating[npt.NBitBase]]) -> npt.NDArray[np.floating[npt.NBitBase]]:
+def operands(dtype: type[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
     """Numbers down to where powers are 0, at places where they are rounded to the least, and what is no number."""
     last = 106.0 if dtype == np.float32 else 750.0
     smallest = float(np.log(np.longdouble(np.finfo(dtype).smallest_subnormal)))
@@ -29,7 +31,8 @@ def operands(dtype: type[np.floating[npt.NBitBase]]) -> npt.NDArray[np.floating[
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", ["f32", "f64"])
 def test_results_are_within_the_errors_of_exp(name: str, target: str) -> None:
-    dtype, most = (np.float32, 4) if name == "f32" else (np.float64, 2)
+    dtype: type[np.floating[Any]] = np.float32 if name == "f32" else np.float64
+    most = 4 if name == "f32" else 2
     kernel = tcpx.compile(tcpx.parse(TEXT.format(t=name)), tcpx.parse_schedule(SCHEDULE), target=target)
     x = operands(dtype)
     found = np.asarray(kernel(x))

@@ -21,7 +21,7 @@ from tcpx.frontends.onnx.tidying import rename
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array, of_value
 from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.builder import Builder
-from tcpx.payload.diagnostics import Location, TcpxError, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, TcpxError, VerifyError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Value
 from tcpx.payload.types import TensorType
@@ -165,7 +165,7 @@ class Importer:
                 return constant
         self.writer.made = []
         first = len(self.writer.made)
-        results = _several(rule(node))
+        results = _applied(rule, node)
         check_whole(node, schema, results)
         return self._named(results, node, scope, first)
 
@@ -255,7 +255,7 @@ class Importer:
         inner = replace(node, inputs=copies, w=w)
         values: list[Value | Tensor] = []
         with builder.func("folded", {}):
-            results = _several(rule(inner))
+            results = _applied(rule, inner)
             check_whole(inner, schema, results)
             for result in results:
                 if isinstance(result, Tensor) and result.value is None and result.array is not None:
@@ -283,6 +283,24 @@ class Importer:
 
 
 _WITH_GRAPHS: Final = frozenset(("If", "Loop", "Scan"))
+
+
+def _applied(rule: Callable[[Node], Any], node: Node) -> list[Result]:
+    """What a rule writes for a node. An exception that explains nothing is a bug of the rule, reported at the node."""
+    try:
+        return _several(rule(node))
+    except (TcpxError, Unsupported, NotConstant):
+        raise
+    except Exception as error:
+        raise OnnxError(
+            Diagnostic(
+                f"the rule of {node.operator} failed in a way it does not explain, at `{node.name}`",
+                Kind.INTERNAL,
+                payload=node.place,
+                required="operations, or an error that says what is missing",
+                found=f"{type(error).__name__}: {error}",
+            )
+        ) from error
 
 
 def _several(result: Result | Sequence[Result]) -> list[Result]:

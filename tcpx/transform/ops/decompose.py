@@ -45,7 +45,7 @@ class Decompose(Transform):
           %y/reduce_max = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>
           %y/broadcast = tcp.broadcast(%y/reduce_max) {dims = [0]} : tensor<[M]x10xf32>
           %y/sub = tcp.sub(%x, %y/broadcast) : tensor<[M]x10xf32>
-          %y/exp = tcp.exp(%y/sub) : tensor<[M]x10xf32>
+          %y/exp = tcp.exp(%y/sub) {most = 0.0} : tensor<[M]x10xf32>
           %y/reduce_sum = tcp.reduce_sum(%y/exp) {dims = [1]} : tensor<[M]xf32>
           %y/reciprocal = tcp.reciprocal(%y/reduce_sum) : tensor<[M]xf32>
           %y/broadcast.1 = tcp.broadcast(%y/reciprocal) {dims = [0]} : tensor<[M]x10xf32>

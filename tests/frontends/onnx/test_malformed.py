@@ -10,6 +10,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 import tcpx
+from tcpx.frontends.onnx.operators import RULES
+from tcpx.payload.diagnostics import Kind
 from tests.frontends.onnx.models import model_of
 
 
@@ -60,3 +62,17 @@ def test_refused(made: Callable[[], onnx.ModelProto], as_bytes: bool, message: s
 def test_operators_that_are_the_same_since_an_old_opset() -> None:
     model = model_of("f (bool[n] x) => (bool[n] y) { y = Not(x) }", opset=5)
     assert [op.opcode for op in tcpx.onnx.load(model).module.main.body.ops] == ["tcp.not", "tcp.return"]
+
+
+def test_a_rule_that_fails_in_silence_is_a_bug_that_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rule(node: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setitem(RULES, "Neg", rule)
+    with pytest.raises(tcpx.onnx.OnnxError) as caught:
+        _ = tcpx.onnx.load(model_of("f (float[n] x) => (float[n] y) { y = Neg(x) }")).module
+    diagnostic = caught.value.diagnostic
+    assert diagnostic.kind is Kind.INTERNAL
+    assert diagnostic.message.startswith("the rule of Neg failed in a way it does not explain, at `")
+    assert diagnostic.found == "IndexError: list index out of range"
+    assert diagnostic.payload is not None
