@@ -15,9 +15,9 @@ from tcpx.payload.text.file import UnreadableError, is_file, read_text, unusual_
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.kept_trees import kept_tree
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.parser import parse_schedule
+from tcpx.transform.language.tree_cache import cached_tree
 
 VERSION = 1
 Roles = Mapping[str, dict[str, ast.Function]]
@@ -127,7 +127,7 @@ def schedule_text(path: str | Path) -> str:
 @lru_cache(maxsize=REMEMBERED)
 def _tree(text: str, path: str) -> tuple[ast.File, Roles]:
     """The syntax tree of a file with this text, and the roles of its views. Raises ParseError."""
-    file = kept_tree(text, path, parse_schedule)
+    file = cached_tree(text, path, parse_schedule)
     return file, _roles_of(file)
 
 

@@ -1,7 +1,7 @@
-"""Syntax trees of the schedules that come with tcpx: kept with Python's bytecode, and trusted like it.
+"""Cached syntax trees of the schedules that come with tcpx, stored with Python's bytecode and trusted like it.
 
-To read the library takes 0.4 s in every process, its trees a quarter of that. They are made anew where the text, its
-path or the code that makes trees changed.
+Parsing the library takes 0.4 s in every process, loading its trees a quarter of that. A tree is parsed again if the
+text, its path or the code that parses has changed.
 """
 
 import hashlib
@@ -27,8 +27,8 @@ _FOLDER: Final = Path(__file__).parent
 _DIGEST: Final = hashlib.sha256().digest_size
 
 
-def kept_tree(text: str, path: str, read: Callable[[str, str], ast.File]) -> ast.File:
-    """The tree that `read` makes of a text that stands in this file: of the library, as it was made before."""
+def cached_tree(text: str, path: str, read: Callable[[str, str], ast.File]) -> ast.File:
+    """The tree that `read` makes of the text of a file. For a file of the library, the cached one if there is one."""
     file = Path(path)
     if not file.is_relative_to(LIBRARY):
         return read(text, path)
@@ -37,32 +37,32 @@ def kept_tree(text: str, path: str, read: Callable[[str, str], ast.File]) -> ast
     key = hashlib.sha256("\0".join((text, path, _code())).encode()).digest()
     with suppress(OSError):  # not there, or not to be read
         content = place.read_bytes()
-        kept = content[2 * _DIGEST :]
-        if content[: 2 * _DIGEST] == key + hashlib.sha256(kept).digest():
-            tree: ast.File = pickle.loads(kept)
+        pickled = content[2 * _DIGEST :]
+        if content[: 2 * _DIGEST] == key + hashlib.sha256(pickled).digest():
+            tree: ast.File = pickle.loads(pickled)
             return tree
     tree = read(text, path)
     if not sys.dont_write_bytecode:
-        held = BytesIO()
-        _Pickler(held, protocol=pickle.HIGHEST_PROTOCOL).dump(tree)
+        stream = BytesIO()
+        _Pickler(stream, protocol=pickle.HIGHEST_PROTOCOL).dump(tree)
         made = place.with_name(f".{place.name}.{getpid()}.{get_ident()}")
         with suppress(OSError):  # no place for bytecode
             place.parent.mkdir(parents=True, exist_ok=True)
-            made.write_bytes(key + hashlib.sha256(held.getvalue()).digest() + held.getvalue())
+            made.write_bytes(key + hashlib.sha256(stream.getvalue()).digest() + stream.getvalue())
             made.replace(place)
     return tree
 
 
 @cache
 def _code() -> str:
-    """What tells the code that makes trees from code of another time, as Python tells its sources apart."""
+    """The version of the code that parses: sizes and times of its files, as Python compares its sources."""
     sources = [*sorted(_FOLDER.glob("*.py")), _FOLDER / "grammar.lark", PACKAGE / "payload" / "diagnostics.py"]
     known = [(source.name, status.st_size, status.st_mtime_ns) for source in sources if (status := source.stat())]
     return f"{sys.version} {known}"
 
 
 class _Pickler(pickle.Pickler):
-    """Nodes are made by their classes: the fields of frozen records are set one by one else, in Python."""
+    """Restores nodes by calling their classes: the default sets each field of a frozen record in Python, slowly."""
 
     def reducer_override(self, obj: object) -> Reduced:
         match obj:
@@ -70,7 +70,7 @@ class _Pickler(pickle.Pickler):
                 by_place, by_name = _field_names(type(obj))
                 return _node, (type(obj), [getattr(obj, n) for n in by_place], [getattr(obj, n) for n in by_name])
             case Location():
-                return Location, tuple(getattr(obj, held.name) for held in fields(obj))
+                return Location, tuple(getattr(obj, field.name) for field in fields(obj))
             case _:
                 return NotImplemented
 
@@ -82,6 +82,6 @@ def _node(kind: type[ast.Node], by_place: Sequence[object], by_name: Sequence[ob
 
 @cache
 def _field_names(kind: type[ast.Node]) -> tuple[Sequence[str], Sequence[str]]:
-    """Those that are given by place, and those by name."""
-    held = fields(kind)
-    return [each.name for each in held if not each.kw_only], [each.name for each in held if each.kw_only]
+    """The positional fields, and those that are given by keyword."""
+    every = fields(kind)
+    return [each.name for each in every if not each.kw_only], [each.name for each in every if each.kw_only]
