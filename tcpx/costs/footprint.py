@@ -94,7 +94,7 @@ class Sites:
         """Bytes that come from beyond a cache of this capacity while it runs, when it ran before.
 
         Each site is fetched again whenever a loop runs whose footprint the cache does not hold; what the next loops out
-        do not move stays.
+        do not move stays, and so does what an iteration shares with the next one.
         """
         if self.footprint() <= capacity:
             return 0.0
@@ -124,7 +124,11 @@ def _fetched(site: Site, footprints: Mapping[Operation, int], capacity: int) -> 
     outside = inside
     while outside > 0 and not site.depends_on(outside - 1):
         outside -= 1
-    return float(site.bytes(inside) * prod(trip.count for trip in site.trips[:outside]))
+    once = float(site.bytes(inside))
+    if outside == inside > 0:  # iterations that follow each other may share a line
+        outside -= 1
+        once = min(once * site.trips[outside].count, float(site.bytes(outside)))
+    return once * prod(trip.count for trip in site.trips[:outside])
 
 
 def _shift(offsets: Sequence[Dim], low: Sequence[int], trip: Trip, sizes: Mapping[str, int]) -> list[int]:
