@@ -743,7 +743,8 @@ class Structured(Tileable):
         """An operand that is not read in the order of a dim is read whole, by all of that dim."""
         names = map_symbols(expression)
         for it, offset, size, extent in zip(self.iterators(), box.offsets, box.sizes, self.domain(), strict=True):
-            if it.name in names and not (is_equal(offset, 0) is True and is_equal(size, extent) is True):
+            is_whole = is_equal(offset, 0) is True and is_equal(size, extent) is True
+            if it.name in names and not is_whole and is_equal(extent, 0) is not True:  # nothing reads nothing
                 raise self.error(
                     f"`{to_text(expression)}` does not grow with `{it.name}`: what a tile of `{it.name}` reads does not"
                     " start where its first iteration reads",

@@ -28,7 +28,7 @@ CALLS = {
     "contractions": PRODUCT.format("with_epilogue(mm)"),
     "shared_dims": PRODUCT.format("let turned = transpose_result(mm, [n])\n  transpose_blocks(turned)"),
     "movement": PRODUCT.format("let turned = transpose_result(mm, [n])\n  transposed(turned)"),
-    "windows": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(of_one) "
+    "windows": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(of_windows) "
     "{ windows(x) }\n}\n",
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
     "attention": "schedule s(root: func) {\n  attention(root)\n}\n",

@@ -100,7 +100,7 @@ def test_insert_refuses_a_lane_or_element_that_does_not_fit(old: str, new: str, 
 
 MASK = """\
 func @f() -> vector<4xi1> symbols [N] {
-  %m = vector.mask() {count = N - 1, first = 1} : vector<4xi1>
+  %m = vector.mask {count = N - 1, first = 1} : vector<4xi1>
   tcp.return(%m)
 }
 """

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from tcpx.frontends.onnx.checks import check_age, check_node, check_whole
-from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported, with_numbers
+from tcpx.frontends.onnx.errors import BoundedSize, Finding, NotConstant, OnnxError, Unsupported, with_numbers
 from tcpx.frontends.onnx.node import Node, identifier
 from tcpx.frontends.onnx.operators import REFUSED, RULES
 from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS, versions_of
@@ -289,7 +289,7 @@ def _applied(rule: Callable[[Node], Any], node: Node) -> list[Result]:
     """What a rule writes for a node. An exception that explains nothing is a bug of the rule, reported at the node."""
     try:
         return _several(rule(node))
-    except (TcpxError, Unsupported, NotConstant):
+    except (TcpxError, Unsupported, NotConstant, BoundedSize):
         raise
     except Exception as error:
         raise OnnxError(
