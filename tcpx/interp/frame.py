@@ -81,10 +81,16 @@ class Frame:
             )
         )
 
-    def located(self, error: TcpxError, where: Location, payload: Location | None = None) -> ScheduleError:
+    def located(
+        self,
+        error: TcpxError,
+        where: Location,
+        payload: Location | None = None,
+        kind: type[ScheduleError] = ScheduleError,
+    ) -> ScheduleError:
         """The same failure as a ScheduleError at a place of this sequence, unless it knows its own places."""
         known = error.diagnostic
-        return ScheduleError(
+        return kind(
             replace(
                 known,
                 schedule=known.schedule or where,

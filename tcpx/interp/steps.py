@@ -57,10 +57,13 @@ def run_step(
         results = _by_entry(made, _apply_to_copies(made, context, state, where))
         touched = _verify(transform, state, where)
         if transform.mutates and rewriter.mark() == recording.mark:
+            if optional:
+                _undo(state, recording.mark)
+                return ()
             raise _unchanged(transform, where)
     except TcpxError as error:
         _undo(state, recording.mark)
-        located = StepError(frame.located(error, where, payload=first_place).diagnostic)
+        located = frame.located(error, where, payload=first_place, kind=StepError)
         if optional and located.diagnostic.kind is Kind.SILENCEABLE:
             return ()
         raise located from error

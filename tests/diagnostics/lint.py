@@ -13,6 +13,7 @@ ENGINE = "tcpx/interp/statements.py"
 CHECKER = "tcpx/transform/language/checker/"
 SCHEDULE_TEXT = ("tcpx/transform/language/builder.py", "tcpx/transform/language/expressions.py")
 PAYLOAD_TEXT = "tcpx/payload/text/parser.py"
+OF_SCHEDULES = ("ScheduleError", "StepError")
 WITHOUT_OP = frozenset(
     f"tcpx/interp/{name}.py"
     for name in ("handles", "arithmetic", "expressions", "functions", "arguments", "navigation")
@@ -56,10 +57,10 @@ def _places(record: Record) -> Iterator[str]:
             yield "has no place in the text"
         return
     stack = record.stack
-    is_step = STEPS in stack and record.error == "ScheduleError"  # of others a transform makes something else
-    if REPEATS in stack and record.error == "ScheduleError":
+    is_step = STEPS in stack and record.error in OF_SCHEDULES  # of others a transform makes something else
+    if REPEATS in stack and record.error in OF_SCHEDULES:
         return  # what no function can be made of stays there, and nobody is told
-    in_schedule = is_step or (ENGINE in stack and record.error == "ScheduleError")
+    in_schedule = is_step or (ENGINE in stack and record.error in OF_SCHEDULES)
     in_schedule |= any(f.startswith(CHECKER) or f in SCHEDULE_TEXT for f in stack)
     if in_schedule and not record.has_schedule:
         yield "has no place in the schedule"
