@@ -10,6 +10,7 @@ from tcpx.payload.monotone import direction
 from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import (
     Dim,
+    Max,
     Min,
     Size,
     Substitution,
@@ -175,9 +176,7 @@ def disjoint(a: Tile, b: Tile) -> bool | None:
     for start, extent, other_start, other_extent in extents:
         if start == other_start:
             continue
-        if is_less_equal(start + extent, other_start) is True:
-            return True
-        if is_less_equal(other_start + other_extent, start) is True:
+        if _is_before(start, extent, other_start) or _is_before(other_start, other_extent, start):
             return True
     if any(is_less_equal(size, 0) is True for size in (*a.sizes, *b.sizes)):
         return True
@@ -201,6 +200,24 @@ def _ends_before(start: Dim, extent: Dim, other: Dim) -> bool:
             return isinstance(distance, int) and most + constant <= distance
         case _:
             return isinstance(distance, int) and isinstance(extent, int) and extent <= distance
+
+
+def _is_before(start: Dim, extent: Dim, other: Dim) -> bool:
+    """Whether an interval is proved to end before another begins, or to be empty."""
+    most = _where_positive(extent)
+    ends = [start + extent] if most == extent else [start + extent, start + most]
+    return any(is_less_equal(end, other) is True for end in ends)
+
+
+def _where_positive(extent: Dim) -> Dim:
+    """What an extent is at most where it is positive: without `max(0, ..)`. Where it is not, there is no element."""
+    match extent:
+        case Size(terms=(((Max(args=(0, most)),), 1),), constant=0):
+            return most
+        case Size(terms=(((Min(args=args),), 1),), constant=0):
+            return next((most for arg in args if (most := _where_positive(arg)) != arg), extent)
+        case _:
+            return extent
 
 
 def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None) -> bool | None:

@@ -137,6 +137,10 @@ def test_disjoint_symbolic() -> None:
     assert disjoint(tile, Tile((i.size(), 0), (6, 4))) is None
     assert disjoint(Tile((i.size(),), (6,)), Tile((i + 2,), (6,))) is False
     assert disjoint(Tile((0,), (0,)), Tile((0,), (6,))) is True
+    step = maximum(1, ceildiv(M, 2))  # the second vector of a tile is empty where the tile has at most 8 elements
+    second = Tile((8,), (minimum(8, maximum(0, minimum(M, step) - 8)),))
+    assert disjoint(second, Tile((step,), (8,))) is True
+    assert disjoint(second, Tile((step - 1,), (8,))) is None
     assert disjoint(Tile((), ()), Tile((), ())) is False
 
 
