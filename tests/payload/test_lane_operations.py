@@ -120,3 +120,12 @@ def test_a_mask_prints_and_is_read_again() -> None:
 def test_a_mask_is_of_truth_values() -> None:
     with pytest.raises(VerifyError, match="a mask has a truth value for each lane"):
         parse(MASK.replace("vector<4xi1>", "vector<4xsi8>"))
+
+
+@pytest.mark.parametrize(("count", "first", "value"), [(0, 0, False), (1, 0, True), (3, 0, True), (2, 1, False)])
+def test_a_mask_of_one_lane_is_a_scalar(count: int, first: int, value: bool) -> None:
+    text = f"func @f() -> i1 {{\n  %m = vector.mask {{count = {count}, first = {first}}} : i1\n  tcp.return(%m)\n}}\n"
+    module = parse(text)
+    (found,) = Evaluation(module.constants, {}).run_block(module.main.body, [])
+    assert found.shape == ()
+    assert bool(found) is value

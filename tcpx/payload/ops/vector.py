@@ -1,6 +1,7 @@
 """Reads and writes between memory (tensors, buffers) and registers (vectors, scalars)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from operator import add
 
 import numpy as np
@@ -110,9 +111,9 @@ class Mask(Operation):
             raise self.error("a mask has a truth value for each lane", required="i1 or vector<Lxi1>", found=str(type_))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        first, lanes = evaluation.size(self.first), np.arange(lanes_of(self.result.type))
-        made = (first <= lanes) & (lanes < first + evaluation.size(self.count))
-        return (made.reshape(evaluation.shape(self.result.type)),)
+        shape, first = evaluation.shape(self.result.type), evaluation.size(self.first)
+        lanes = np.arange(prod(shape)).reshape(shape)
+        return ((first <= lanes) & (lanes < first + evaluation.size(self.count)),)
 
 
 def is_flat(op: OnSubset, vector: Value) -> bool:
