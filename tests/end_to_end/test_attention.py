@@ -64,6 +64,19 @@ func @f(%x: tensor<[B]x[T]x3x48xf32>, %y: tensor<[B]x[U]x3x48xf32>, %z: tensor<[
   %v = tcp.transpose(%z) {permutation = [0, 2, 1, 3]} : tensor<[B]x3x[U]x48xf32>
 """ + EXPORTED[EXPORTED.index("  %a = ") :]
 """Heads that lie side by side in a row, as products leave them."""
+STORED_SIDE_BY_SIDE = SIDE_BY_SIDE.replace("-> tensor<[B]x3x[T]x48xf32>", "-> tensor<[B]x[T]x3x48xf32>").replace(
+    "  tcp.return(%o)",
+    "  %d = tcp.mul(%o, 2.0) : tensor<[B]x3x[T]x48xf32>\n  %e = tcp.mul(%d, 0.5) : tensor<[B]x3x[T]x48xf32>\n"
+    "  %y2 = tcp.transpose(%e) {permutation = [0, 2, 1, 3]} : tensor<[B]x[T]x3x48xf32>\n  tcp.return(%y2)",
+)
+"""The result too, as the next product reads it."""
+FILLED = (
+    WRITTEN.replace("%m: tensor<[B]x[U]xf32>", "%m: tensor<[B]x[U]xi1>")
+    .replace("  %mm = tcp.broadcast(%m)", "  %n = tcp.not(%m) : tensor<[B]x[U]xi1>\n  %mm = tcp.broadcast(%n)")
+    .replace("[0, 3]} : tensor<[B]x3x[T]x[U]xf32>", "[0, 3]} : tensor<[B]x3x[T]x[U]xi1>")
+    .replace("tcp.add(%c, %mm)", "tcp.select(%mm, -inf, %c)")
+)
+"""A mask that says which scores are replaced: `masked_fill` of PyTorch."""
 
 
 def composite(
@@ -108,7 +121,10 @@ def check(
         (wanted,) = reference(args[:3], mask[:, None, None, :] if mask is not None else None, **known)
         if is_side_by_side:
             args = [np.ascontiguousarray(x.swapaxes(1, 2)) for x in args]
-        np.testing.assert_allclose(np.asarray(kernel(*args), np.float64), wanted, rtol=2e-5, atol=2e-6)
+        found = np.asarray(kernel(*args), np.float64)
+        if found.shape != wanted.shape:
+            found = found.swapaxes(1, 2)
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6)
     return kernel
 
 
@@ -148,6 +164,28 @@ def test_keys_that_lie_otherwise(payload: str, threads: int) -> None:
     size = kernel.signature.workspace_bytes
     short, long = (evaluate(size, {"B": 2, "T": n, "U": n}) for n in (512, 4096))
     assert long <= 8 * short
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_result_is_stored_where_its_transpose_is_read(threads: int) -> None:
+    """Nothing of the result is in memory of the kernel: its size does not depend on how many queries there are."""
+    kernel = check(STORED_SIDE_BY_SIDE, (3, 3, 48, 48), threads=threads, is_side_by_side=True, scale=0.125)
+    size = kernel.signature.workspace_bytes
+    assert len({evaluate(size, {"B": 2, "T": n, "U": 64}) for n in (64, 512, 4096)}) == 1
+
+
+def test_many_heads_are_shared_whole() -> None:
+    """Each of two threads packs keys and values of its own heads: of two heads at a time, however many there are."""
+    sizes = []
+    for h in (8, 32):
+        kernel = check(composite(h, h, 16, 16), (h, h, 16, 16))
+        sizes.append(evaluate(kernel.signature.workspace_bytes, {"B": 1, "T": 64, "U": 256}))
+    assert sizes[1] - sizes[0] < (32 - 8) * 256 * 16 * 4  # the keys of the other heads
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_mask_of_what_is_replaced() -> None:
+    check(FILLED, (3, 3, 48, 48), "truth", scale=0.125)
 
 
 def test_blocks_that_cannot_be_are_refused() -> None:
