@@ -78,3 +78,13 @@ def test_indices_in_rows_of_any_length_take_32_bits() -> None:
     source = tcpx.emit(tcpx.parse(text), target="sapphire_rapids").c_source
     assert "_mm512_mask_blend_epi32" in source
     assert "blend_epi64" not in source
+
+
+def test_rows_of_known_length_keep_what_is_there() -> None:
+    """Later elements replace it only if they go before it: two comparisons a vector, also in a loop over the rows."""
+    text = ROWS.format(t="f32", op="argmax", sizes="[M: 1..]").replace("[N]x", "1024x")
+    source = tcpx.emit(tcpx.parse(text), target="sapphire_rapids").c_source
+    assert "_CMP_LE_OQ" in source
+    kernel, random = tcpx.compile(tcpx.parse(text)), np.random.default_rng(9)
+    x, y = rows(DTYPES["f32"], 1024, random), rows(DTYPES["f32"], 1024, random)[::-1]
+    np.testing.assert_array_equal(kernel(x, y)[1], np.maximum(x, y).argmax(1))

@@ -147,7 +147,7 @@ class ArgReduce(TupleReduce):
         other: where all elements are so, 0 is the first index."""
         (a, i), (b, j) = lhs, rhs
         neutrals = self.neutrals()
-        if neutrals is None or self.begins or not self._holds("<=", 1, self._count):
+        if neutrals is None or any(begin != 0 for begin in self.begins) or not self._holds("<=", 1, self._count):
             return None
         stays = build(LessEqual.of(*((a, b) if self.combiner is Min else (b, a))))
         if dtype_of(a.type).is_float:
