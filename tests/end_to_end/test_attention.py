@@ -183,6 +183,43 @@ def test_many_heads_are_shared_whole() -> None:
     assert sizes[1] - sizes[0] < (32 - 8) * 256 * 16 * 4  # the keys of the other heads
 
 
+READERS = {
+    "summed": ("tensor<2x[T]xf32>", "%r = tcp.reduce_sum(%o) {dims = [2]} : tensor<2x[T]xf32>", "%r"),
+    "normed": ("tensor<2x[T]x16xf32>", "%r = tcp.softmax(%o) {dim = 2} : tensor<2x[T]x16xf32>", "%r"),
+    "columns": ("tensor<2x16x[T]xf32>", "%r = tcp.transpose(%o) {permutation = [0, 2, 1]} : tensor<2x16x[T]xf32>", "%r"),
+    "returned too": (
+        "(tensor<[T]x2x16xf32>, tensor<2x[T]x16xf32>)",
+        "%r = tcp.transpose(%o) {permutation = [1, 0, 2]} : tensor<[T]x2x16xf32>",
+        "%r, %o",
+    ),
+}
+
+
+@pytest.mark.parametrize("is_composite", [False, True])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_reads_a_result_does_not_matter(reader: str, is_composite: bool) -> None:
+    """It is computed by blocks, whatever reads it, and in how many ways."""
+    result, text, returned = READERS[reader]
+    written = """%s = tcp.contract(%q, %k) {lhs = ["h", "t", "d"], rhs = ["h", "u", "d"], out = ["h", "t", "u"]}
+    : tensor<2x[T]x[T]xf32>
+  %p = tcp.softmax(%s) {dim = 2} : tensor<2x[T]x[T]xf32>
+  %o = tcp.contract(%p, %v) {lhs = ["h", "t", "u"], rhs = ["h", "u", "e"], out = ["h", "t", "e"]}"""
+    types = ", ".join(f"%{name}: tensor<2x[T]x16xf32>" for name in "qkv")
+    computed = "%o = tcp.attention(%q, %k, %v)" if is_composite else written
+    module = tcpx.parse(
+        f"func @f({types}) -> {result} symbols [T] {{\n  {computed} : tensor<2x[T]x16xf32>\n  {text}\n"
+        f"  tcp.return({returned})\n}}\n"
+    )
+    kernel = tcpx.compile(module, threads=2)
+    assert kernel.remarks == ()
+    draw = np.random.default_rng(1)
+    for t in (1, 65):
+        args = [draw.standard_normal((2, t, 16), np.float32) for _ in range(3)]
+        found, wanted = (y if isinstance(y, tuple) else (y,) for y in (kernel(*args), tcpx.evaluate(module, *args)))
+        for x, y in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_mask_of_what_is_replaced() -> None:
     check(FILLED, (3, 3, 48, 48), "truth", scale=0.125)
