@@ -186,7 +186,11 @@ def test_many_heads_are_shared_whole() -> None:
 READERS = {
     "summed": ("tensor<2x[T]xf32>", "%r = tcp.reduce_sum(%o) {dims = [2]} : tensor<2x[T]xf32>", "%r"),
     "normed": ("tensor<2x[T]x16xf32>", "%r = tcp.softmax(%o) {dim = 2} : tensor<2x[T]x16xf32>", "%r"),
-    "columns": ("tensor<2x16x[T]xf32>", "%r = tcp.transpose(%o) {permutation = [0, 2, 1]} : tensor<2x16x[T]xf32>", "%r"),
+    "columns": (
+        "tensor<2x16x[T]xf32>",
+        "%r = tcp.transpose(%o) {permutation = [0, 2, 1]} : tensor<2x16x[T]xf32>",
+        "%r",
+    ),
     "returned too": (
         "(tensor<[T]x2x16xf32>, tensor<2x[T]x16xf32>)",
         "%r = tcp.transpose(%o) {permutation = [1, 0, 2]} : tensor<[T]x2x16xf32>",
