@@ -221,7 +221,7 @@ def test_what_reads_a_result_does_not_matter(reader: str, is_composite: bool) ->
         args = [draw.standard_normal((2, t, 16), np.float32) for _ in range(3)]
         found, wanted = (y if isinstance(y, tuple) else (y,) for y in (kernel(*args), tcpx.evaluate(module, *args)))
         for x, y in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(np.asarray(x, np.float64), np.asarray(y, np.float64), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
