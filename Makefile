@@ -85,8 +85,8 @@ docs: $(VENV)/.core  ## the pages of docs/ that are made from declarations
 mutants: $(VENV)/.dev compiler  ## plant faults in transforms and lowering; the tests must notice each
 	$(BIN)/python -m tests.mutants.run $(ARGS)
 
-conformance: $(VENV)/.dev compiler  ## the slow tests and those that take longer
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'slow or long' $(ARGS)
+conformance: $(VENV)/.dev compiler  ## the slow tests
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
 bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that are set up; ARGS: see tcpx bench --help
 	$(BIN)/tcpx bench $(ARGS)
