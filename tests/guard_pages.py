@@ -2,8 +2,8 @@
 
 Inputs, outputs and workspace lie at the very end of their pages in one run, at the very beginning in another. Outputs
 and workspace hold NaN (all bits set) before. What may be strided is, with a gap behind each row, in the run at the end:
-nothing is written there. The kernel runs in a forked process, unless it has threads: OpenMP's do
-not survive a fork, so there a bad access ends the test session.
+nothing is written there. A call that ends with a signal returns here (`guard_pages.c`); bound calls are in a forked
+process, which a large session makes slow. With threads, a bad access ends the session: OpenMP's do not survive a fork.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import shutil
 import signal
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +35,8 @@ WORKSPACE_ALIGNMENT = 64
 NO_NUMBERS: Mapping[str, int] = {}
 GAP = 3
 """Elements behind each row of a strided array: rows are not aligned to one another."""
+MOST_ARGUMENTS = 64
+"""As many as `guard_pages.c` passes."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -139,7 +146,7 @@ def _run_once(
         call = kernel.bind(*(guarded.array for guarded in inputs), out=tuple(guarded.array for guarded in outputs))
         code = _in_child(kernel, lambda: 0 if call() is call.out else 1, side, forks)
     else:
-        code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side, forks)
+        code = _guarded(kernel, addresses, symbols, workspace.address, side)
     assert code == 0, f"{kernel} returned {code}"
     for guarded, held, argument in zip(inputs, before, signature.inputs, strict=True):
         if argument.state is None:
@@ -155,6 +162,34 @@ def _position(signature: KernelSignature, argument: Argument) -> int:
     return (signature.inputs if argument.state is not None else signature.outputs).index(argument)
 
 
+@cache
+def _caller() -> Callable[..., int]:
+    """The function of `guard_pages.c`, compiled once in a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder) / "guard_pages.so"
+        source = Path(__file__).with_suffix(".c")
+        compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))))
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", built, source], check=True)
+        return ctypes.CDLL(str(built)).guarded_call
+
+
+def _guarded(kernel: Kernel, addresses: Sequence[int], symbols: Sequence[int], workspace: int, side: Side) -> int:
+    """The return code of a call; fails if a signal ended it."""
+    if kernel.threads > 1:
+        return kernel.call_raw(addresses, symbols, workspace)
+    function = getattr(ctypes.CDLL(str(kernel.library_path)), kernel.signature.c_name)
+    constants = kernel._constants.ctypes.data if kernel._constants.size else 0
+    given = [*addresses, *symbols, constants, workspace]
+    assert len(given) <= MOST_ARGUMENTS, f"{kernel} has {len(given)} arguments"
+    code = _caller()(function, (ctypes.c_int64 * MOST_ARGUMENTS)(*given))
+    _check_ended(kernel, code, side)
+    return code
+
+
+def _check_ended(kernel: Kernel, code: int, side: Side) -> None:
+    assert code >= 0, f"{kernel} ended with {signal.Signals(-code).name}: it left an array, all lie at the {side}"
+
+
 def _in_child(kernel: Kernel, run: Callable[[], int], side: Side, forks: bool) -> int:
     if kernel.threads > 1 or not forks:
         return run()
@@ -168,5 +203,5 @@ def _in_child(kernel: Kernel, run: Callable[[], int], side: Side, forks: bool) -
             os._exit(code)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    assert code >= 0, f"{kernel} ended with {signal.Signals(-code).name}: it left an array, all lie at the {side}"
+    _check_ended(kernel, code, side)
     return code
