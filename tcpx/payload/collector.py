@@ -4,8 +4,6 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_FACTOR = 4
-"""What is old is collected when this part of it is new; Python has the same rule."""
 _FEW = 100_000
 """So many objects are collected in less time than it takes to notice."""
 
@@ -22,22 +20,25 @@ def collector_paused() -> Generator[None, None, None]:
     """While tables or a text are read, or a payload is compiled: a payload is one large cycle that is not garbage.
 
     What was made meanwhile counts as old then, or the collector would go through all of it at once. Python does not
-    count what becomes old this way, so that what was compiled before is collected when the next pause begins.
+    count what becomes old this way, so that what was compiled before is collected when the next pause begins, once as
+    many objects became old as there were before.
     """
     enabled = gc.isenabled()
     if enabled and _Old.made > _Old.limit:
         gc.collect()
-        _Old.made, _Old.limit = 0, max(_FEW, _become_old() // _FACTOR)
-    gc.disable()
+        _Old.made, _Old.limit = 0, max(_FEW, _become_old())
     try:
+        gc.disable()
         yield
     finally:
         if enabled:
-            _Old.made += gc.get_count()[0]
-            if not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
+            try:
+                _Old.made += gc.get_count()[0]
+                if not gc.get_freeze_count():
+                    gc.freeze()
+                    gc.unfreeze()
+            finally:  # a signal's exception may come anywhere
+                gc.enable()
 
 
 def _become_old() -> int:

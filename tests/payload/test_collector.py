@@ -21,12 +21,12 @@ class _Cycle:
 def test_what_was_made_in_pauses_is_collected() -> None:
     made = max(20_000, len(gc.get_objects()) // 20)
     most = 0
-    for _ in range(20):
+    for _ in range(60):
         with collector_paused():
             for _ in range(made):
                 _Cycle()
         most = max(most, _Cycle.alive)
-    assert most < 10 * made
+    assert most < 30 * made  # half of what was made: as many as there were before
 
 
 def test_nothing_is_collected_in_a_pause() -> None:
