@@ -13,8 +13,8 @@ from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.contract import Contract, Matmul
-from tcpx.payload.ops.elementwise import Add, Cast, Div, Fma, Max, Min, Mul, Round, Scale2, Sub
-from tcpx.payload.ops.exponential import Exp
+from tcpx.payload.ops.elementwise import Add, Cast, Div, Fma, Max, Min, Mul, Round, Sub
+from tcpx.payload.ops.exponential import Exp, Scale2
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.normalization import Softmax

@@ -267,21 +267,6 @@ class Round(Unary, FloatOnly):
         return (np.asarray(np.rint(args[0].astype(np.float64))).astype(args[0].dtype),)
 
 
-@register
-class Scale2(Binary, FloatOnly):
-    """a * 2**b for integral-valued b, rounded once: overflow gives infinity, underflow denormals and zero."""
-
-    __slots__ = ()
-    opcode = "tcp.scale2"
-    semantics = "scale2(a, b)"
-
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        a, b = args[0].astype(np.float64), args[1].astype(np.float64)
-        exponent = np.clip(np.nan_to_num(b), -4000, 4000).astype(np.int32)
-        scaled = np.where(np.isnan(b), np.nan, np.ldexp(a, exponent))
-        return (np.asarray(scaled).astype(args[0].dtype),)
-
-
 class Conversion(Elementwise):
     """The operand as another dtype, which the result has."""
 

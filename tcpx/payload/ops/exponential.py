@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import inf, log
 from typing import Final
 
 import numpy as np
 
+from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ChoiceAttribute, NumberAttribute
-from tcpx.payload.interfaces import Group
+from tcpx.payload.interfaces import Build, Group
 from tcpx.payload.ir import Value, register
-from tcpx.payload.ops.elementwise import Unary
+from tcpx.payload.ops.elementwise import Binary, FloatOnly, Unary
 from tcpx.payload.ops.real_function import RealFunction, Wide
 from tcpx.payload.ops.terms import FORMATS, Term, split
-from tcpx.payload.types import ScalarType, f32, f64
+from tcpx.payload.types import ScalarType, dtype_of, f32, f64
 from tcpx.records import frozen
 
 LN2: Final = "0.6931471805599453094172321214581765680755"
@@ -66,6 +68,39 @@ class Power:
         return ((lifted + base).bits() - form.bits(form.lift + 1 - form.bias)).number()
 
 
+@register
+class Scale2(Binary, FloatOnly):
+    """a * 2**b for integral-valued b, rounded once: overflow gives infinity, underflow denormals and zero."""
+
+    __slots__ = ()
+    opcode = "tcp.scale2"
+    least, most = NumberAttribute(default=-inf), NumberAttribute(default=inf)
+    """What b lies between, a then being from 1/2 to 2, or both NaN; of others the result is not specified."""
+    semantics = "scale2(a, b)"
+
+    @classmethod
+    def of_at_most_0(cls, least: int) -> Callable[..., Scale2]:
+        """Makes detached ones of which b lies between `least` and 0."""
+        return lambda a, b: cls([a, b], [a.type], {"least": float(least), "most": 0.0})
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        a, b = args[0].astype(np.float64), args[1].astype(np.float64)
+        exponent = np.clip(np.nan_to_num(b), -4000, 4000).astype(np.int32)
+        scaled = np.where(np.isnan(b), np.nan, np.ldexp(a, exponent))
+        return (np.asarray(scaled).astype(args[0].dtype),)
+
+    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
+        """a * 2**(b + lift) * 2**-lift, of which the last product rounds, where 2**(b + lift) is normal, or 0 of the
+        least b, of which the result is 0."""
+        form = FORMATS.get(dtype_of(self.result.type))
+        lift = form.fraction + 1 if form else 0
+        if form is None or self.least < -(form.bias + lift) or self.most > form.bias - lift:
+            return None
+        a, b = (Term(build, arg) for arg in args)
+        power = ((b + (form.magic + form.bias + lift)).bits() << form.fraction).number()
+        return (a * power * 2.0**-lift).value
+
+
 def power_of_e(x: Term, *, rest: Term | None = None, scale: float = 1.0, is_fast: bool = False) -> Power:
     """exp(scale * (x + rest)), for a scale that is a power of two or minus that.
 
@@ -80,19 +115,16 @@ def power_of_e(x: Term, *, rest: Term | None = None, scale: float = 1.0, is_fast
 
 
 def power_of_at_most_0(x: Term, *, is_fast: bool = False) -> Term:
-    """exp(x) for an x of at most 0, -inf and NaN: p * 2**(n + lift) * 2**-lift, of which the last product rounds. The
-    lift makes the second factor 0 where the power is less than half of the least subnormal number.
+    """exp(x) for an x of at most 0, -inf and NaN.
 
     Unlike `Power.subnormal`, it takes some processors a hundred cycles to round a result that is subnormal.
     """
     form = x.format
-    lift = form.fraction + 1
-    offset = form.magic + form.bias + lift
-    inside = x.at_least(-(form.bias + lift) * log(2))
-    exponent = inside.times_plus(1 / log(2), offset)
-    r = remainder(inside, exponent - offset)
+    least = -(form.bias + form.fraction + 1)
+    inside = x.at_least(least * log(2))
+    exponent, r = reduced(inside)
     p = r.polynomial((1.0, 1.0, *(FAST_EXP_SERIES if is_fast else EXP_SERIES[x.dtype])))
-    return p * (exponent.bits() << form.fraction).number() * 2.0**-lift
+    return p.made(Scale2.of_at_most_0(least), exponent - form.magic)
 
 
 def reduced(x: Term, scale: float = 1.0) -> tuple[Term, Term]:
