@@ -35,7 +35,7 @@ WORKSPACE_ALIGNMENT = 64
 NO_NUMBERS: Mapping[str, int] = {}
 GAP = 3
 """Elements behind each row of a strided array: rows are not aligned to one another."""
-MOST_ARGUMENTS = 64
+MOST_ARGUMENTS = 256
 """As many as `guard_pages.c` passes."""
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -79,9 +79,13 @@ class Scale2(Binary, FloatOnly):
     semantics = "scale2(a, b)"
 
     @classmethod
-    def of_at_most_0(cls, least: int) -> Callable[..., Scale2]:
+    def of_at_most_0(cls, least: int) -> Callable[[Value, Value], Scale2]:
         """Makes detached ones of which b lies between `least` and 0."""
-        return lambda a, b: cls([a, b], [a.type], {"least": float(least), "most": 0.0})
+
+        def made(a: Value, b: Value) -> Scale2:
+            return cls([a, b], [a.type], {"least": float(least), "most": 0.0})
+
+        return made
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         a, b = args[0].astype(np.float64), args[1].astype(np.float64)
