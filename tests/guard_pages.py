@@ -2,8 +2,9 @@
 
 Inputs, outputs and workspace lie at the very end of their pages in one run, at the very beginning in another. Outputs
 and workspace hold NaN (all bits set) before. What may be strided is, with a gap behind each row, in the run at the end:
-nothing is written there. A call that ends with a signal returns here (`guard_pages.c`); bound calls are in a forked
-process, which a large session makes slow. With threads, a bad access ends the session: OpenMP's do not survive a fork.
+nothing is written there. A call that ends with a signal returns here (`guard_pages.c`); bound calls, and those of
+timed kernels, are in a forked process, which a large session makes slow. With threads, a bad access ends the session:
+OpenMP's do not survive a fork.
 """
 
 from __future__ import annotations
@@ -145,6 +146,8 @@ def _run_once(
     if bound:
         call = kernel.bind(*(guarded.array for guarded in inputs), out=tuple(guarded.array for guarded in outputs))
         code = _in_child(kernel, lambda: 0 if call() is call.out else 1, side, forks)
+    elif signature.clocks:  # these count on in a child alone
+        code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side, forks)
     else:
         code = _guarded(kernel, addresses, symbols, workspace.address, side)
     assert code == 0, f"{kernel} returned {code}"
