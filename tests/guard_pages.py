@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -24,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.kernel import Kernel
 from tcpx.emit_c.signature import Argument, KernelSignature
 from tcpx.payload.sizes import as_symbol, evaluate
@@ -146,7 +146,7 @@ def _run_once(
     if bound:
         call = kernel.bind(*(guarded.array for guarded in inputs), out=tuple(guarded.array for guarded in outputs))
         code = _in_child(kernel, lambda: 0 if call() is call.out else 1, side, forks)
-    elif signature.clocks:  # these count on in a child alone
+    elif signature.clocks or kernel.threads > 1:  # clocks count on in a child alone
         code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side, forks)
     else:
         code = _guarded(kernel, addresses, symbols, workspace.address, side)
@@ -171,15 +171,13 @@ def _caller() -> Callable[..., int]:
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "guard_pages.so"
         source = Path(__file__).with_suffix(".c")
-        compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))))
-        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", built, source], check=True)
+        compiler = find_compiler({"PATH": os.environ["PATH"]})
+        subprocess.run([*compiler.command, "-O1", "-shared", "-fPIC", "-o", built, source], check=True)
         return ctypes.CDLL(str(built)).guarded_call
 
 
 def _guarded(kernel: Kernel, addresses: Sequence[int], symbols: Sequence[int], workspace: int, side: Side) -> int:
     """The return code of a call; fails if a signal ended it."""
-    if kernel.threads > 1:
-        return kernel.call_raw(addresses, symbols, workspace)
     function = getattr(ctypes.CDLL(str(kernel.library_path)), kernel.signature.c_name)
     constants = kernel._constants.ctypes.data if kernel._constants.size else 0
     given = [*addresses, *symbols, constants, workspace]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from math import inf, log
 from typing import Final
 
@@ -79,13 +80,9 @@ class Scale2(Binary, FloatOnly):
     semantics = "scale2(a, b)"
 
     @classmethod
-    def of_at_most_0(cls, least: int) -> Callable[[Value, Value], Scale2]:
-        """Makes detached ones of which b lies between `least` and 0."""
-
-        def made(a: Value, b: Value) -> Scale2:
-            return cls([a, b], [a.type], {"least": float(least), "most": 0.0})
-
-        return made
+    def of_at_most_0(cls, a: Value, b: Value, *, least: int) -> Scale2:
+        """A detached one of which b lies between `least` and 0."""
+        return cls([a, b], [a.type], {"least": float(least), "most": 0.0})
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         a, b = args[0].astype(np.float64), args[1].astype(np.float64)
@@ -128,7 +125,7 @@ def power_of_at_most_0(x: Term, *, is_fast: bool = False) -> Term:
     inside = x.at_least(least * log(2))
     exponent, r = reduced(inside)
     p = r.polynomial((1.0, 1.0, *(FAST_EXP_SERIES if is_fast else EXP_SERIES[x.dtype])))
-    return p.made(Scale2.of_at_most_0(least), exponent - form.magic)
+    return p.made(partial(Scale2.of_at_most_0, least=least), exponent - form.magic)
 
 
 def reduced(x: Term, scale: float = 1.0) -> tuple[Term, Term]:
