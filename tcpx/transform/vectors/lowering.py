@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location
+from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation
 from tcpx.payload.ops.constant import Const
@@ -17,6 +17,7 @@ from tcpx.transform.vectors.literals import literal_of
 from tcpx.transform.vectors.multiply_add import fuse_multiply_add
 from tcpx.transform.vectors.pieces import Pieces
 from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.remarks import LaneRemarks
 from tcpx.transform.vectors.structured import rearrange, unroll
 from tcpx.transform.vectors.widths import is_vector, uses_vectors
 from tcpx.transform.vectors.writes import lower_write
@@ -35,7 +36,7 @@ def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> tuple[
         run.block(block)
     run.finish()
     fuse_multiply_add(rewriter, root, target)
-    return tuple(run.remarks.values())
+    return run.remarks.all
 
 
 class VectorLowering:
@@ -45,8 +46,7 @@ class VectorLowering:
         self.rewriter = rewriter
         self.pieces = Pieces(rewriter, target, root)
         self.cleanups: list[Cleanup] = []
-        self.remarks: dict[tuple[str, Location | None], Diagnostic] = {}
-        """By message and place: once for all copies of an operation."""
+        self.remarks = LaneRemarks()
 
     def check_carried(self, root: Loop) -> None:
         """What the loop at the root carries is defined and used outside, where nothing is lowered."""
@@ -90,16 +90,11 @@ class VectorLowering:
             return
         target = self.pieces.target
         shown = f"%{op.name.split('~')[0]}" if op.name else op.opcode
-        message, place = f"{shown} of {' and '.join(dtypes)} is computed lane by lane", op.written_at
-        self.remarks.setdefault(
-            (message, place),
-            Diagnostic(
-                message,
-                Kind.WARNING,
-                payload=place,
-                required=f"vectors of {target.name} of equally many lanes of each dtype",
-                found="; ".join(f"{d}: {', '.join(map(str, target.lane_counts(d)))}" for d in dtypes),
-            ),
+        self.remarks.add(
+            op,
+            f"{shown} of {' and '.join(dtypes)}",
+            required=f"vectors of {target.name} of equally many lanes of each dtype",
+            found="; ".join(f"{d}: {', '.join(map(str, target.lane_counts(d)))}" for d in dtypes),
         )
 
     def loop(self, op: Loop) -> None:

@@ -55,7 +55,7 @@ def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> tup
     add_fences(selector, func)
     for op in operations(func.body):
         _check(selector, op)
-    return tuple(selector.remarks.values())
+    return selector.remarks.all
 
 
 def _block(selector: Selector, block: Block) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import ROW, FuncOp, Operation, Value
 from tcpx.payload.ops.vector import Extract, FromElements
@@ -14,6 +13,7 @@ from tcpx.target.semantics import is_expression
 from tcpx.transform.vectors.accesses import PieceTiles
 from tcpx.transform.vectors.literals import is_splat, lane_type
 from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.remarks import LaneRemarks
 
 LITERAL: Final = "literal"
 """The row of a scalar constant: it stands in the code as a number."""
@@ -25,8 +25,7 @@ class Selector:
     def __init__(self, rewriter: Rewriter, func: FuncOp, target: Target) -> None:
         self.rewriter, self.func, self.target = rewriter, func, target
         self.tiles = PieceTiles()
-        self.remarks: dict[tuple[str, Location | None], Diagnostic] = {}
-        """What is not done as the schedule asks for, by message and place: once for all pieces of an operation."""
+        self.remarks = LaneRemarks()
         self._pending: list[Operation] = []
 
     def take_pending(self) -> list[Operation]:
@@ -54,16 +53,11 @@ class Selector:
     def remark_lanes(self, op: Operation, lanes: int) -> None:
         """Say that an operation on vectors is done lane by lane."""
         dtypes = dict.fromkeys(str(dtype_of(value.type)) for value in (op.operands[-1], op.result))
-        message, place = f"{op.opcode} of {' to '.join(dtypes)} is computed lane by lane", op.written_at
-        self.remarks.setdefault(
-            (message, place),
-            Diagnostic(
-                message,
-                Kind.WARNING,
-                payload=place,
-                required=f"an instruction of {self.target.name} for {lanes} lanes, or simpler operations that have one",
-                found="none",
-            ),
+        self.remarks.add(
+            op,
+            f"{op.opcode} of {' to '.join(dtypes)}",
+            required=f"an instruction of {self.target.name} for {lanes} lanes, or simpler operations that have one",
+            found="none",
         )
 
     def missing(self, op: Operation, kind: str) -> Exception:
