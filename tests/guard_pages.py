@@ -96,14 +96,13 @@ def run_guarded(
     *arrays: Array,
     bound: bool = False,
     numbers: Mapping[str, int] = NO_NUMBERS,
-    forks: bool = True,
 ) -> tuple[Array, ...]:
     """The outputs of a kernel; fails if it leaves its arrays, changes an input, or depends on where they lie.
 
     It is called on addresses, or `bound` to the guarded arrays, with a workspace of its own. `numbers` are sizes that
-    no array has. A caller that has forked itself says so with `forks=False`.
+    no array has.
     """
-    at_back, at_front = (_run_once(kernel, arrays, side, bound, numbers, forks) for side in ("back", "front"))
+    at_back, at_front = (_run_once(kernel, arrays, side, bound, numbers) for side in ("back", "front"))
     for back, front in zip(at_back, at_front, strict=True):
         assert same_numbers(back, front), f"{kernel} depends on where its arrays lie"
     return at_back
@@ -121,7 +120,7 @@ def _numbers(array: Array) -> Array:
 
 
 def _run_once(
-    kernel: Kernel, arrays: Sequence[Array], side: Side, bound: bool, numbers: Mapping[str, int], forks: bool
+    kernel: Kernel, arrays: Sequence[Array], side: Side, bound: bool, numbers: Mapping[str, int]
 ) -> tuple[Array, ...]:
     signature = kernel.signature
     sizes = dict(numbers)
@@ -145,9 +144,9 @@ def _run_once(
     symbols += [stride for guarded in (*inputs, *outputs) for stride in guarded.strides]
     if bound:
         call = kernel.bind(*(guarded.array for guarded in inputs), out=tuple(guarded.array for guarded in outputs))
-        code = _in_child(kernel, lambda: 0 if call() is call.out else 1, side, forks)
+        code = _in_child(kernel, lambda: 0 if call() is call.out else 1, side)
     elif signature.clocks or kernel.threads > 1:  # clocks count on in a child alone
-        code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side, forks)
+        code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side)
     else:
         code = _guarded(kernel, addresses, symbols, workspace.address, side)
     assert code == 0, f"{kernel} returned {code}"
@@ -191,8 +190,8 @@ def _check_ended(kernel: Kernel, code: int, side: Side) -> None:
     assert code >= 0, f"{kernel} ended with {signal.Signals(-code).name}: it left an array, all lie at the {side}"
 
 
-def _in_child(kernel: Kernel, run: Callable[[], int], side: Side, forks: bool) -> int:
-    if kernel.threads > 1 or not forks:
+def _in_child(kernel: Kernel, run: Callable[[], int], side: Side) -> int:
+    if kernel.threads > 1:
         return run()
     child = os.fork()
     if child == 0:

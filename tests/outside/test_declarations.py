@@ -6,9 +6,6 @@ small and empty sizes, between pages that may not be touched.
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -148,35 +145,9 @@ def _guarded(kernel: tcpx.Kernel, number: int) -> list[str]:
     """At which sizes the kernel gives something else than the plain loop."""
     wrong: list[str] = []
     for arrays, wanted in _cases(number):
-        found = guard_pages.run_guarded(kernel, *arrays, forks=False)
+        found = guard_pages.run_guarded(kernel, *arrays)
         if not all(guard_pages.same_numbers(a, b) for a, b in zip(found, wanted, strict=True)):
             wrong.append(f"{[x.shape for x in arrays]}: {found} for {wanted}")
-    return wrong
-
-
-def _in_child(kernels: Kernels) -> dict[tuple[int, str], list[str]]:
-    """What is wrong with each kernel; one that leaves its arrays ends the process, and is the last that it names."""
-    reads, writes = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-        code = 255
-        try:
-            with os.fdopen(writes, "wb") as pipe:
-                for key, kernel in kernels.items():
-                    pickle.dump((key, None), pipe)
-                    pipe.flush()
-                    pickle.dump((key, _guarded(kernel, key[0])), pipe)
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writes)
-    wrong: dict[tuple[int, str], list[str]] = {}
-    with os.fdopen(reads, "rb") as pipe:
-        while pipe.peek(1):
-            key, found = pickle.load(pipe)
-            wrong[key] = ["it ended its process"] if found is None else found
-    os.waitpid(child, 0)
     return wrong
 
 
@@ -200,9 +171,7 @@ def test_columns(group: int) -> None:
         assert diagnostic.schedule is not None, (number, name, diagnostic)
         assert diagnostic.payload is not None, (number, name, diagnostic)
     assert {*refused} == {(n, name) for n in _numbers(group) for name in REFUSED.get(n, ())}, refused
-    single = {key: kernel for key, kernel in kernels.items() if kernel.threads == 1}
-    wrong = _in_child(single) | {key: _guarded(kernels[key], key[0]) for key in kernels.keys() - single.keys()}
-    assert wrong.keys() == kernels.keys()
+    wrong = {key: _guarded(kernel, key[0]) for key, kernel in kernels.items()}
     assert not {key: found for key, found in wrong.items() if found}
 
 
