@@ -27,7 +27,10 @@ func @rows(%x: tensor<[B]x13xf32>) -> tensor<[B]x13xf32> symbols [B] {
 SOFTMAX_ROWS = """\
 language 1
 import "lib/rows.tcps" as rows
-schedule main(root: func) { rows.softmax_rows(match one softmax in root) }
+schedule main(root: func) {
+  decompose(match one softmax in root)
+  for parts in row_clusters(match any op in root) { rows.any_rows(outermost(parts), innermost(parts)) }
+}
 """
 SCALE = """\
 func @scale(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {

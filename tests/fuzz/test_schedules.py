@@ -33,7 +33,8 @@ CALLS = {
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
     "attention": "schedule s(root: func) {\n  attention(root)\n}\n",
     "transformer": "schedule s(root: func) {\n  transformer(root)\n}\n",
-    "rows": "schedule s(root: func) {\n  softmax_rows(match one softmax in root)\n}\n",
+    "rows": "schedule s(root: func) {\n  decompose(match one softmax in root)\n"
+    "  for parts in row_clusters(match any op in root) { any_rows(outermost(parts), innermost(parts)) }\n}\n",
 }
 """A schedule behind each library file, so that its sequences run."""
 SAMPLES = sorted((ROOT / "tests/fuzz/samples").glob("*.tcps"))
@@ -51,8 +52,8 @@ def source(path: Path) -> bytes:
 
 
 def put(path: Path, data: bytes, folder: Path) -> Path:
-    """Write a file as it stands in its folder: beside those it imports."""
-    for sibling in path.parent.glob("*.tcps"):
+    """Write a file as it stands in its folder: beside those it imports, but for the library's, which is found."""
+    for sibling in () if path.parent == ROOT / "schedules" else path.parent.glob("*.tcps"):
         (folder / sibling.name).write_bytes(sibling.read_bytes())
     file = folder / path.name
     file.write_bytes(data)

@@ -57,6 +57,19 @@ func @rows(%x: tensor<5x10xf32>) -> tensor<5x10xf32> {
   tcp.return(%y)
 }
 """
+SOFTMAX_LONGER = SOFTMAX_STATIC.replace("5x10x", "21x200x")
+ARGMAX = """\
+func @places(%x: tensor<[B]x100xf32>) -> tensor<[B]xsi64> symbols [B] {
+  %v, %at = tcp.reduce_argmax(%x) {dims = [1]} : tensor<[B]xf32>, tensor<[B]xsi64>
+  tcp.return(%at)
+}
+"""
+SCAN = """\
+func @running(%x: tensor<[B]x100xsi32>) -> tensor<[B]x100xsi32> symbols [B] {
+  %y, %total = tcp.cumsum(%x) {dim = 1} : tensor<[B]x100xsi32>, tensor<[B]xsi32>
+  tcp.return(%y)
+}
+"""
 SOFTMAX_SYMBOLIC = SOFTMAX_STATIC.replace("5x", "[B]x").replace("xf32> {", "xf32> symbols [B] {")
 
 BATCH = """\
@@ -157,7 +170,7 @@ LIBRARY_CALLS = {
     "lib/attention.tcps:of_composite": ("attention", "of_composite(it)"),
     "lib/contractions.tcps:with_epilogue": ("lanes", "with_epilogue(it)"),
     "lib/elementwise.tcps:nest": ("chain", "nest([producer(producer(it.operand).lhs), it])"),
-    "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
+    "lib/rows.tcps:scan_rows": ("scan", "scan_rows(it)"),
     "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),
     "lib/windows.tcps:windows": ("windows", "windows(it)"),
     "models/transformer.tcps:transformer": ("softmax", "transformer(root)"),
@@ -192,12 +205,15 @@ PAYLOADS = {
     "chain": {"symbolic": CHAIN},
     "attention": {"causal": ATTENTION},
     "softmax": SOFTMAXES,
+    "scan": {"symbolic": SCAN},
     "windows": {"pool": POOL},
     "transpose": {"blocks": transpose("NKM", (2, 0, 1)), "rows": transpose("NKM", (1, 0, 2))},
 }
+ROWS = {"places": ARGMAX, "softmax": SOFTMAX_LONGER}
 MATCHED = {
     "attention": "attention",
     "softmax": "softmax",
+    "scan": "scan",
     "chain": "exp",
     "transpose": "transpose",
     "windows": "generic",
@@ -247,7 +263,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """All of them, in the order of the files of hashes."""
-    wanted = [("default.tcps", "", name, text) for name, text in {"digits": DIGITS, **PRODUCTS}.items()]
+    wanted = [("default.tcps", "", name, text) for name, text in {"digits": DIGITS, **PRODUCTS, **ROWS}.items()]
     wanted.append(("default.tcps", "", "interleaved", heads("hmk", "hkn", "mnh")))
     wanted.append(("digits.tcps", "", "digits", DIGITS))
     wanted += [(f"models/{name}.tcps", "", "softmax", SOFTMAX_SYMBOLIC) for name in ("bert", "gpt2", "minilm")]

@@ -229,7 +229,7 @@ def totals(
     """
     width = pieces.widths.of(results[0]) if is_vector(results[0]) else 1
     grids: list[Grid] = [{} for _ in results]
-    tree = _tree(pieces, op) if width == pieces.widths.of(op) else None
+    tree = _tree(pieces, op) if width > 1 else None
     for key in pieces.keys(results[0].type, width):
         name, keys = piece_name(op, key), [key]
         if width > 1:
@@ -237,6 +237,9 @@ def totals(
             keys = [(*key[:-1], last) for last in range(first, min(first + width, end))]
         if tree is not None:
             chunk = _in_tree(pieces, op, tree, name, [[grid[k] for grid in partial] for k in keys])
+            if width < pieces.widths.of(op):
+                lanes = [min(k, len(keys) - 1) for k in range(width)]
+                chunk = [pieces.from_elements([pieces.extract(vector, k) for k in lanes]) for vector in chunk]
         else:
             sums = [_total(pieces, op, k, [grid[k] for grid in partial]) for k in keys]
             chunk = [

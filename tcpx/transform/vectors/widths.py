@@ -211,7 +211,7 @@ class Widths:
                     self._add(value, (dtype_of(value.type),), _extent(value))
                     self._join(op, value)
             if is_vector(result):
-                self._reduced(op, result)
+                self._reduced(op, op.results)
         elif is_vector(result):
             self._add(result, dtypes, _extent(result))
             last = last_result_dim(op)
@@ -245,13 +245,15 @@ class Widths:
     def _chosen(self, op: Structured) -> LaneDim | None:
         return choose_lane_dim(op, min(self.target.lanes(dtype.name) for dtype in op.acc_types))
 
-    def _reduced(self, op: Structured, result: Value) -> None:
-        """The result of a reduction along lanes is as wide as what is reduced, unless only scalars of it are used."""
+    def _reduced(self, op: Structured, results: Sequence[Value]) -> None:
+        """Results of a reduction along lanes are as wide as what is reduced, unless only scalars of them are used."""
         lane = self._chosen(op)
-        if lane is not None and any(self._takes_lanes(user, result) for user in result.users):
-            self._add(result, op.acc_types, max(extents_of(op)[lane.name], _extent(result)))
-        else:
-            self._keep_scalar(result)
+        takes_lanes = any(self._takes_lanes(user, result) for result in results for user in result.users)
+        for result in results:
+            if lane is not None and takes_lanes:
+                self._add(result, op.acc_types, max(extents_of(op)[lane.name], _extent(result)))
+            else:
+                self._keep_scalar(result)
 
     def _takes_lanes(self, user: Operation, value: Value) -> bool:
         if not isinstance(user, Structured):
@@ -265,13 +267,17 @@ class Widths:
             user = self._partial_reduction(op, dest)
             if user is not None:
                 self.partial[dest] = user
-                if is_vector(result):
-                    self._reduced(user, result)
-                    if is_vector(init):
-                        self._join_values(result, init)
+                if is_vector(result) and is_vector(init):
+                    self._join_values(result, init)
             elif is_vector(dest):
                 self._join_values(dest, init)
                 self._join_values(dest, result)
+        for user in dict.fromkeys(self.partial[dest] for dest in op.destinations if dest in self.partial):
+            pairs = zip(op.destinations, op.results, strict=True)
+            results = [result for dest, result in pairs if self.partial.get(dest) is user and is_vector(result)]
+            for other in results[1:]:
+                self._join_values(results[0], other)
+            self._reduced(user, results)
 
     def _branches(self, op: If) -> None:
         for block in op.regions:

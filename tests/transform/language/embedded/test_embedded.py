@@ -39,7 +39,7 @@ def parsed(file: tcpx.ScheduleFile) -> object:
 def gemm() -> tcpx.ScheduleFile:
     """Some of schedules/lib/gemm.tcps, as a user writes it."""
     file = tcpx.ScheduleFile("mlp.tcps")
-    rows = file.imports("lib/rows.tcps")
+    movement = file.imports("lib/movement.tcps")
     with file.sequence("packed_gemm", results=["loop", "loop"], doc="Blocked and packed.") as s:
         mm = s.param("op<contract>")
         last = s.param("op", mm)
@@ -70,8 +70,8 @@ def gemm() -> tcpx.ScheduleFile:
                 s.packed_gemm(mm)
             with s.else_():
                 s.packed_gemm(mm, last)
-        for x in s.match_some("softmax", root):
-            rows.softmax_rows(x)
+        for x in s.match_any("transpose", root):
+            movement.transposed(x)
     return file
 
 
@@ -83,7 +83,7 @@ def test_a_schedule_prints_as_the_text_of_the_same_tree() -> None:
     assert "  prefetch(mm.out, at: ir, for: write)\n" in text
     assert "  pack(mm.lhs, [m, k pad 16], at: ic)\n" in text
     assert "  if last != mm { fuse(last, into: ir) }\n" in text
-    assert "    rows.softmax_rows(x)" in text or "{ rows.softmax_rows(x) }" in text
+    assert "    movement.transposed(x)" in text or "{ movement.transposed(x) }" in text
 
 
 def test_the_c_is_byte_identical() -> None:
