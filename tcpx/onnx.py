@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tcpx.api import compile
+from tcpx.api import apply_schedule, compile, parse_schedule
 from tcpx.emit_c.kernel import Kernel
 from tcpx.frontends.onnx import Finding, Model, OnnxError, Port, UnsupportedError, load
 from tcpx.frontends.onnx.reference import RUNTIMES, values_of
@@ -26,11 +26,22 @@ MOST_KERNELS: Final = 16
 """Of a session: one for each combination of values of inputs that have to be constant."""
 
 
+BLOCKS: Final = """language 1
+import "lib/attention.tcps" as attention
+schedule blocks(root: func) {
+  attention.masks(root)  // of positions, which would be data where they are arguments
+  optional outline_repeats(root)
+}
+"""
+"""What makes functions of equal blocks, as the default schedule does."""
+
+
 def write(model: Model, folder: str | Path) -> tuple[Path, ...]:
-    """Write the payload of a model as `model.tcp`, and its weights as `model.safetensors`, to a folder that is there;
-    `tcpx.load` reads them. Returns the files. Raises OnnxError, and OSError where they cannot be written."""
+    """Write the payload of a model as `model.tcp`, in which equal blocks are one function, and its weights as
+    `model.safetensors`, to a folder that is there; `tcpx.load` reads them. Returns the files. Raises OnnxError, and
+    OSError where they cannot be written."""
     text, weights = Path(folder) / "model.tcp", Path(folder) / "model.safetensors"
-    module, arrays = model.module, model.weights
+    module, arrays = apply_schedule(model.module, parse_schedule(BLOCKS, "blocks.tcps")).module, model.weights
     if arrays:
         write_safetensors(weights, arrays)
     source, module.constants.source = module.constants.source, weights.name if arrays else ""

@@ -8,10 +8,11 @@ from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import index_operands
 from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable, padded
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
+from tcpx.payload.ops.composite import rounded
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import to_text
-from tcpx.payload.types import TensorType, dtype_of, shape_of
+from tcpx.payload.types import TensorType, dtype_of, i1, shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
@@ -33,7 +34,7 @@ def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operatio
             required=f"a result that %{reader.name} alone reads, beside it",
             found=_shown(others[0]) if others else f"%{reader.name} in another block",
         )
-    index, factor, own = _parts(ctx, scale)
+    index, factor, own = _choice(scale) or _parts(ctx, scale)
     change = Change(Group.PRODUCT, factor)
     required = f"an operation that is linear in %{scale.name}"
     separation = Separation(ctx, {value: Trace(own, change)}, f"%{scale.name} is scaled", required)
@@ -59,14 +60,20 @@ def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operatio
     along = factor
     if places != sorted(places):
         along = add(new.transpose(factor, sorted(range(len(places)), key=places.__getitem__)), name)
-    wide = TensorType(shape, dtype_of(factor.type))
-    number = number_of(factor)
-    by = add(new.broadcast(along, sorted(places), wide) if number is None else new.fill(number, wide), name)
-    if dtype_of(by.type) != dtype:
+    number, is_choice = number_of(factor), dtype_of(factor.type) == i1
+    if number is not None and not is_choice:
+        (exact,) = rounded(number, dtype_of(factor.type))
+        by = add(new.fill(float(exact), TensorType(shape, dtype)), name)
+    else:
+        by = add(new.broadcast(along, sorted(places), TensorType(shape, dtype_of(factor.type))), name)
+    if dtype_of(by.type) != dtype and not is_choice:
         by = add(new.cast(by, dtype), name)
+    operands = [by] * len(scale.operands)
+    if is_choice:
+        operands[3 - index] = add(new.fill(0, TensorType(shape, dtype)), name)
+    operands[index] = reader.result
     rewriter.replace_uses(value, scale.operands[index], lambda user: user is reader)
-    readers = list(reader.result.uses)
-    operands = [reader.result if k == index else by for k in range(len(scale.operands))]
+    readers = [use for use in reader.result.uses if use[0] is not after]
     kept = {key: held for key, held in scale.attributes.items() if key != DIM_NAMES}
     made = add(type(scale)(operands, [reader.result.type], kept), source_name(scale))
     for user, k in readers:
@@ -75,6 +82,18 @@ def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operatio
     rewriter.continue_as(scale, after)
     erase_dead(rewriter, [value, factor])
     return after
+
+
+def _choice(scale: Operation) -> tuple[int, Value, tuple[int, ...]] | None:
+    """The same of a choice between numbers and 0, by a condition that is repeated along some dims."""
+    if not isinstance(scale, Elementwise) or not scale.chooses:
+        return None
+    index = next((3 - k for k in (1, 2) if number_of(scale.operands[k]) == 0), None)
+    made = scale.operands[0].defining_op
+    if index is None or not repeats(made):
+        return None
+    own = made.result_maps()[0]
+    return index, made.inputs[0], tuple(own.index(entry) for entry in made.maps()[0])
 
 
 def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[int, ...]]:
@@ -93,7 +112,8 @@ def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[i
     raise ctx.fail(
         f"%{scale.name} is no scale",
         op=scale,
-        required="a product or quotient with a number, or with what is repeated along some dims",
+        required="a product or quotient with a number, or with what is repeated along some dims, or a choice between "
+        "numbers and 0 by a condition that is",
         found=f"{scale.opcode}({', '.join(f'%{v.name}' for v in scale.operands)})",
         fix="`tcp.broadcast` of what has less dims",
     )
@@ -103,7 +123,7 @@ def _check_replaced(ctx: TransformContext, scale: Operation, index: int, by: flo
     """Raise ScheduleError where `reader` may give a number for no element of what is scaled, such as the sum of none,
     and the scale is not known to leave that as it is. Operand `index` is what `by` scales, if that is a number."""
     for place, given, fix in _given(ctx, reader):
-        if by is None or applied(scale, [given, by] if index == 0 else [by, given]) != given:
+        if not _leaves(scale, index, by, given):
             raise ctx.fail(
                 f"%{reader.name} may be {given} where %{scale.name} has no element",
                 op=reader,
@@ -111,6 +131,13 @@ def _check_replaced(ctx: TransformContext, scale: Operation, index: int, by: flo
                 found=place,
                 fix=fix,
             )
+
+
+def _leaves(scale: Operation, index: int, by: float | None, given: float) -> bool:
+    """Whether a scale is known to leave a number as it is."""
+    if len(scale.operands) > 2:  # a choice
+        return given == 0
+    return by is not None and applied(scale, [given, by] if index == 0 else [by, given]) == given
 
 
 def _given(ctx: TransformContext, reader: Operation) -> Iterator[tuple[str, float, str | None]]:

@@ -12,6 +12,7 @@ import pytest
 
 import tcpx
 from tests.frontends.onnx.models import model_of
+from tests.frontends.onnx.transformer import encoder
 
 Command = Callable[..., SimpleNamespace]
 TEXT = """tiny (float[batch, 8] x, int64[n] shape) => (float[batch, 4] y)
@@ -44,6 +45,21 @@ def test_import(model: Path, tcpx_command: Command) -> None:
     assert module.text() == text
     run = tcpx_command("run", str(folder / "model.tcp"), "--random", "0", "--size", "batch=3", "--check")
     assert run.status == 0
+
+
+def test_equal_layers_are_written_as_one_function(tmp_path: Path, tcpx_command: Command) -> None:
+    onnx.save(encoder(3), tmp_path / "model.onnx")
+    assert tcpx_command("import", str(tmp_path / "model.onnx"), "-o", str(tmp_path)).status == 0
+    module = tcpx.load(tmp_path / "model.tcp")
+    assert len(module.funcs) == 2
+    assert module.text().count("tcp.call @") == 3
+    ids, mask = np.arange(10).reshape(2, 5), np.ones((2, 5), np.int64)
+    for ours, theirs in zip(
+        tcpx.compile(module)(ids, mask),
+        tcpx.compile(tcpx.onnx.load(tmp_path / "model.onnx").module)(ids, mask),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_run(model: Path, tcpx_command: Command) -> None:

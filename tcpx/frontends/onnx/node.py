@@ -277,7 +277,7 @@ def value_of(w: Writer, tensor: Tensor) -> Value:
 
 def _written(w: Writer, tensor: Tensor) -> Value:
     array = tensor.array
-    if array is not None and array.size and not any(array.strides):
+    if array is not None and array.size and (array.size == 1 or not any(array.strides)):
         return w.fill(array[(0,) * array.ndim].item(), tensor.shape, tensor.dtype)
     if array is not None:
         return w.constant(identifier(tensor.name), array)

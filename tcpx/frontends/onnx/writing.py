@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from tcpx.frontends.onnx.broadcasting import Shape, broadcast_shape, same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.tidying import in_place
@@ -14,12 +16,15 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.facts import NOTHING
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
 from tcpx.payload.ops.assertion import Assert
+from tcpx.payload.ops.composite import rounded
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Cast
 from tcpx.payload.ops.expand import Expand
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.movement import Fill
+from tcpx.payload.ops.normalization import Softmax
+from tcpx.payload.ops.select import IsNan
 from tcpx.payload.ops.views import Reshape, Slice, View
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, as_dim, is_less_equal, maximum, minimum
@@ -29,6 +34,12 @@ from tcpx.payload.value_ranges import value_range
 Build = Callable[..., Value]
 Append = Callable[[Value, Value, int], Value]
 """Of what is used of a cache, what is new, and a dim: both, one behind the other."""
+
+
+def literal(value: Value) -> float | int | None:
+    """The number that all elements of a value are, where it is written so."""
+    op = value.defining_op
+    return op.literal if isinstance(op, Fill) and isinstance(op.literal, int | float) else None
 
 
 class Writer:
@@ -105,6 +116,10 @@ class Writer:
 
     def compare(self, name: str, a: Value, b: Value) -> Value:
         """A comparison of operands that are broadcast."""
+        numbers = literal(a), literal(b)
+        if None not in numbers:
+            shape = broadcast_shape(shape_of(a.type), shape_of(b.type))
+            return self.fill(int(getattr(np, name)(*numbers)), shape, i1)
         return self.binary(name, a, b, i1)
 
     def with_number(
@@ -117,6 +132,12 @@ class Writer:
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """`a` where the condition holds, else `b`, broadcast."""
         shape = broadcast_shape(shape_of(condition.type), shape_of(a.type), shape_of(b.type))
+        holds = literal(condition)
+        if holds is not None:
+            return self.expand(a if holds else b, shape)
+        test, made = condition.defining_op, b.defining_op
+        if isinstance(test, IsNan) and isinstance(made, Softmax) and test.operands[0] is b and literal(a) == 0:
+            return self.op("softmax", made.operand, dim=made.attributes["dim"], safe=True)
         parts = [self.expand(value, shape) for value in (condition, a, b)]
         return self.op("select", *parts, dtype=dtype_of(a.type))
 
@@ -127,6 +148,10 @@ class Writer:
 
     def cast(self, a: Value, dtype: ScalarType) -> Value:
         """Converted, where it has another dtype."""
+        number, own = literal(a), dtype_of(a.type)
+        if number is not None and own != dtype and own.is_float and dtype.is_float:
+            (exact,) = rounded(number, own)
+            return self.fill(float(exact), shape_of(a.type), dtype)
         return a if dtype_of(a.type) == dtype else self.op("cast", a, dtype=dtype)
 
     def constant(self, name: str, array: Array) -> Value:
@@ -149,6 +174,9 @@ class Writer:
         if isinstance(a.defining_op, Reshape):
             a = a.defining_op.operand
         old, new = shape_of(a.type), tuple(shape)
+        number = literal(a)
+        if number is not None and old != new:
+            return self.fill(number, new, dtype_of(a.type))
         if len(old) == len(new) and all(same(x, y) for x, y in zip(old, new, strict=True)):
             return a
         return self.op("reshape", a, shape=new)
@@ -257,7 +285,11 @@ class Writer:
         """A reduction over axes; with `keep` they stay as dims of 1."""
         own, axes = shape_of(a.type), sorted(axes)
         rest = tuple(n for k, n in enumerate(own) if k not in axes)
-        made = self.op(name, a, shape=rest, dtype=dtype, dims=tuple(axes), **attributes)
+        number = literal(a) if name in ("reduce_max", "reduce_min") else None
+        if number is not None and all(is_less_equal(1, own[k]) is True for k in axes):
+            made = self.fill(number, rest, dtype_of(a.type))
+        else:
+            made = self.op(name, a, shape=rest, dtype=dtype, dims=tuple(axes), **attributes)
         return self.reshape(made, [1 if k in axes else n for k, n in enumerate(own)]) if keep else made
 
     def contract(

@@ -5,16 +5,27 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import NamedOperand, NumberAttribute, PositionsAttribute
+from tcpx.payload.fields import FlagAttribute, NamedOperand, NumberAttribute, PositionsAttribute
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.arithmetic import Reciprocal, Rsqrt
-from tcpx.payload.ops.composite import AlongDims, AlongListedDims, Wide, float64, placed, rounded, squared, with_number
+from tcpx.payload.ops.composite import (
+    AlongDims,
+    AlongListedDims,
+    Wide,
+    filled,
+    float64,
+    placed,
+    rounded,
+    squared,
+    with_number,
+)
 from tcpx.payload.ops.elementwise import Add, Mul, Sub, cast_to
 from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.logarithm import Log
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
+from tcpx.payload.ops.select import IsNan, Select
 from tcpx.payload.types import dtype_of
 
 
@@ -27,6 +38,8 @@ class Softmax(AlongDims):
     class_name = "softmax"
     dim = PositionsAttribute()
     """The position of the normalized dim, or those of several."""
+    safe = FlagAttribute()
+    """0 instead of NaN: where all elements along `dim` are -inf, or one is NaN or inf."""
 
     @property
     def reduced(self) -> tuple[int, ...]:
@@ -38,10 +51,14 @@ class Softmax(AlongDims):
         powers = build(Exp.of_at_most_0(build(Sub.of(x, self.spread(build, largest)))))
         total = self.combined(build, ReduceSum, powers)
         made = build(Mul.of(powers, self.spread(build, build(Reciprocal.of(total)))))
+        if self.safe:
+            undefined = self.spread(build, build(IsNan.of(total)))
+            made = build(Select.of(undefined, filled(build, 0.0, made.type), made))
         return cast_to(build, made, dtype_of(self.result.type))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return rounded(softmax(float64(args[0]), self.reduced), dtype_of(self.result.type))
+        made = softmax(float64(args[0]), self.reduced)
+        return rounded(np.where(np.isnan(made), 0, made) if self.safe else made, dtype_of(self.result.type))
 
 
 @register

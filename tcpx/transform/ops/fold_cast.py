@@ -4,6 +4,7 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Value
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.transform.declaration import (
+    BOOL,
     VALUE,
     Arguments,
     Category,
@@ -27,6 +28,8 @@ class FoldCast(Transform):
 
     The dtype of the cast must represent every value of the factor. An integer that wraps around in the dtype of the sum
     must not pass through a float, which saturates.
+    With `rounds`, a cast to a narrower float is left out, too: the contraction then reads numbers that are not rounded,
+    and that do not become infinite.
 
     before:
         func @f(%x: tensor<[M]x64xui8>, %w: tensor<64x32xsi8>) -> tensor<[M]x32xsi32> symbols [M] {
@@ -45,7 +48,10 @@ class FoldCast(Transform):
 
     name = "fold_cast"
     category = Category.TYPES
-    parameters = (Parameter("factor", VALUE, doc="a factor of a contraction: `mm.lhs`"),)
+    parameters = (
+        Parameter("factor", VALUE, doc="a factor of a contraction: `mm.lhs`"),
+        Parameter("rounds", BOOL, False, doc="leave out a cast to a narrower float, too"),
+    )
     results = (Result.OP,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -56,7 +62,7 @@ class FoldCast(Transform):
         if (
             not isinstance(made, Elementwise)
             or made.semantics != "cast(a)"
-            or not holds(wide, dtype_of(made.operands[0].type))
+            or not (holds(wide, dtype_of(made.operands[0].type)) or (args.bool("rounds") and _rounds(made)))
         ):
             raise ctx.fail(
                 f"the factor %{value.name} is not widened by a cast",
@@ -70,6 +76,11 @@ class FoldCast(Transform):
         ctx.rewriter.set_operand(op, index, made.operands[0])
         erase_dead(ctx.rewriter, [value])
         return (op,)
+
+
+def _rounds(op: Elementwise) -> bool:
+    """Whether a cast is one of floats to fewer bits."""
+    return holds(dtype_of(op.operands[0].type), dtype_of(op.result.type)) and dtype_of(op.result.type).is_float
 
 
 def passes_unchanged(stored: ScalarType, through: ScalarType, to: ScalarType) -> bool:

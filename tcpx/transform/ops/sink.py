@@ -1,4 +1,4 @@
-"""sink: move a product or quotient after its reader."""
+"""sink: move a product, quotient or choice after its reader."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tcpx.transform.sinking import sink
 
 @register
 class Sink(Transform):
-    """Move a multiplication or division by a number, or by a tensor along some dims, after an operation that is linear
-    in it.
+    """Move a multiplication or division by a number, or by a tensor along some dims, or a choice between numbers and 0
+    by a condition along some dims, after an operation that is linear in it.
 
     A sum of x / l is the sum of x, divided by l, if l does not vary along the reduction dim. The division of a softmax
     thus moves after the product that reads it: fewer elements are divided, and the sums of the rows are needed later.
@@ -51,7 +51,7 @@ class Sink(Transform):
     name = "sink"
     category = Category.OPERATION_TREE
     parameters = (
-        Parameter("target", OP, doc="the product or quotient"),
+        Parameter("target", OP, doc="the product, quotient or choice"),
         Parameter("behind", OP, doc="its reader, which is linear in it"),
     )
     results = ()

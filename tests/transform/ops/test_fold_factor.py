@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.transform.payloads import MM, RELU, Sizes, check, refusal
+from tests.transform.payloads import MM, RELU, Sizes, check, refusal, run
 
 SIZES: tuple[Sizes, ...] = ({"M": 0, "N": 3, "K": 5}, {"M": 4, "N": 3, "K": 0}, {"M": 5, "N": 7, "K": 9})
 HEAD = "symbols [M: 0.., N: 0.., K: 0..]"
@@ -49,6 +49,19 @@ def test_the_rest_is_epilogue() -> None:
 def test_halves() -> None:
     done = check(HALVES, MM + "fold_cast(mm.lhs)\nfold_cast(mm.rhs)", SIZES)
     assert "tcp.matmul(%x, %w)" in done.module.text()
+
+
+ROUNDED = """func @r(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xbf16>) -> tensor<[M]x[N]xf32> symbols [M: 0.., N: 0.., K: 0..] {
+  %xn = tcp.cast(%x) : tensor<[M]x[K]xbf16>
+  %mm = tcp.matmul(%xn, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""  # noqa: E501
+
+
+def test_a_cast_that_rounds_is_left_out_where_that_is_said() -> None:
+    assert refusal(ROUNDED, MM + "fold_cast(mm.lhs)").message == "the factor %xn is not widened by a cast"
+    assert "tcp.matmul(%x, %w)" in run(ROUNDED, MM + "fold_cast(mm.lhs, rounds: true)").module.text()
 
 
 NARROW = HALVES.replace("%xw, %ww", "%x, %w")

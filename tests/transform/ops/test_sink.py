@@ -36,6 +36,11 @@ CASES = {
     "negative": _reads("tcp.neg(%p)", "tensor<[M]x[N]xf32>"),
     "wider": _reads("tcp.cast(%p)", "tensor<[M]x[N]xf64>"),
     "product with another": _reads("tcp.mul(%p, %e)", "tensor<[M]x[N]xf32>"),
+    "a choice": PAYLOAD.replace("%l: tensor<[M]xf32>", "%l: tensor<[M]xi1>")
+    .replace(
+        "tcp.broadcast(%l) {dims = [0]} : tensor<[M]x[N]xf32>", "tcp.broadcast(%l) {dims = [0]} : tensor<[M]x[N]xi1>"
+    )
+    .replace("tcp.mul(%e, %b)", "tcp.select(%b, 0.0, %e)"),
     "whole": _reads("tcp.reduce_sum(%p) {dims = [0, 1]}", "tensor<f32>")
     .replace("%l: tensor<[M]xf32>", "%l: tensor<f32>")
     .replace("{dims = [0]}", "{dims = []}")
@@ -46,7 +51,15 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_numbers(name: str) -> None:
     sizes = [chosen for chosen in SIZES if chosen["M"] or name != "whole"]
-    check(CASES[name], BODY + "\nassert(producer(p.lhs) == o or producer(p.rhs) == o)", sizes)
+    behind = "producer(p.c) == o" if name == "a choice" else "producer(p.lhs) == o or producer(p.rhs) == o"
+    check(CASES[name], f"{BODY}\nassert({behind})", sizes)
+
+
+OTHER_ARM = CASES["a choice"].replace("tcp.select(%b, 0.0, %e)", "tcp.select(%b, %e, 0.0)")
+
+
+def test_choices_leave_sums_without_elements() -> None:
+    check(OTHER_ARM.replace("N: 1..", "N: 0.."), BODY + "\nassert(producer(p.b) == o)", [*SIZES, {"M": 3, "N": 0}])
 
 
 EMPTY = PAYLOAD.replace("N: 1..", "N: 0..").replace("tcp.mul(%e", "tcp.div(%e")
@@ -139,6 +152,11 @@ REFUSED = {
         PAYLOAD.replace("tcp.mul(%e, %b)", "tcp.mul(%e, %e)"),
         "%p is no scale",
         "tcp.mul(%e, %e)",
+    ),
+    "choice of other numbers": (
+        CASES["a choice"].replace("tcp.select(%b, 0.0, %e)", "tcp.select(%b, 1.0, %e)"),
+        "%p is no scale",
+        "tcp.select(%b, %p.b, %e)",
     ),
     "divisor": (
         PAYLOAD.replace("tcp.mul(%e, %b)", "tcp.div(%b, %e)"),
