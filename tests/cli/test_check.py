@@ -21,6 +21,16 @@ def test_schedule_alone(files: SimpleNamespace, tcpx_command: Command) -> None:
     assert tcpx_command("check", "-s", files.wrong_dim).status == 0
 
 
+def test_a_schedule_of_the_library(tcpx_command: Command, tmp_path: Path) -> None:
+    """A path is looked up in the library where there is no such file."""
+    done = tcpx_command("check", "-s", "models/minilm.tcps")
+    assert (done.status, done.err) == (0, "")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/minilm.tcps").write_text("language 2")
+    assert tcpx_command("check", "-s", str(tmp_path / "models/minilm.tcps")).status == 1
+    assert "cannot read" in tcpx_command("check", "-s", "models/none.tcps").err
+
+
 def test_a_schedule_as_file(files: SimpleNamespace, tcpx_command: Command) -> None:
     done = tcpx_command("check", files.schedule)
     assert (done.status, done.err) == (0, "")

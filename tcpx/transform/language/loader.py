@@ -97,8 +97,10 @@ class Program:
 
 
 def load_program(path: str | Path, schedule_path: Sequence[str | Path] = ()) -> Program:
-    """Read a `.tcps` file and what it imports. Raises ParseError and ScheduleError."""
-    file = Path(path)
+    """Read a `.tcps` file and what it imports; one that is not there is looked for in the folders of the path, as an
+    import is. Raises ParseError and ScheduleError."""
+    places = [Path(path), *(Path(folder) / path for folder in schedule_path)]
+    file = next((place for place in places if place.exists()), places[0])
     return _Loader(tuple(Path(p) for p in schedule_path)).program(*_tree(schedule_text(file), str(file)), file.parent)
 
 
