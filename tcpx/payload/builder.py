@@ -60,6 +60,8 @@ class Builder:
         self.module = Module(constants if constants is not None else Constants())
         self._blocks: list[Block] = []
         self._names: set[str] = set()
+        self._counts: dict[str, int] = {}
+        """By a name that is taken, the number behind it from which on another one may be free."""
 
     @contextmanager
     def func(
@@ -69,7 +71,7 @@ class Builder:
         made = FuncOp(name, list(args.items()), symbols)
         made.attributes.update(attributes)
         made.location = location_outside(__name__, "contextlib")
-        self._names = set(args)
+        self._names, self._counts = set(args), {}
         if name in self.module.funcs:
             raise VerifyError(
                 Diagnostic(f"the function @{name} is defined twice", found=f"@{name} twice", required="a free name")
@@ -215,8 +217,10 @@ class Builder:
         return name
 
     def _free(self, base: str) -> str:
-        name, count = base, 0
-        while name in self._names:
+        if base not in self._names:
+            return base
+        count = self._counts.get(base, 1)
+        while f"{base}.{count}" in self._names:
             count += 1
-            name = f"{base}.{count}"
-        return name
+        self._counts[base] = count  # no name becomes free again
+        return f"{base}.{count}"

@@ -111,9 +111,11 @@ class TensorReader:
             raw = tensor.raw_data
             if len(raw) != prod(shape) * dtype.itemsize:
                 raise self._error(tensor, f"{prod(shape) * dtype.itemsize} bytes", f"{len(raw)} bytes")
-            return np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype).reshape(shape)
-        try:
-            return np.asarray(onnx.numpy_helper.to_array(tensor))
+            stored = np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype)
+        else:
+            stored = None
+        try:  # NumPy limits the number of dims
+            return np.asarray(onnx.numpy_helper.to_array(tensor)) if stored is None else stored.reshape(shape)
         except (ValueError, TypeError, RuntimeError, AttributeError, OverflowError, MemoryError) as error:
             raise self._error(tensor, f"{prod(shape)} elements of {dtype}", str(error)) from error
 
@@ -122,6 +124,8 @@ class TensorReader:
         count = prod(shape) * dtype.itemsize
         try:
             offset, length = int(entries.get("offset") or 0), int(entries.get("length") or count)
+            if "location" not in entries:
+                raise self._error(tensor, "external data with a `location`", ", ".join(entries) or "no entries")
             path = file_below(self.folder, entries["location"])
             with open_regular(path) as file:
                 size = file.seek(0, 2)
@@ -131,7 +135,7 @@ class TensorReader:
                 if not count:
                     return np.empty(shape, dtype)
                 return np.memmap(file, dtype, "r", offset, tuple(shape))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError) as error:
             raise self._error(tensor, "external data below the folder of the model", str(error)) from error
 
     def _error(self, tensor: onnx.TensorProto, required: str, found: str) -> OnnxError:

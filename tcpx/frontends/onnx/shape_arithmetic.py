@@ -12,7 +12,8 @@ import numpy as np
 from tcpx.frontends.onnx.broadcasting import least
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, of_sizes
-from tcpx.payload.sizes import Dim, floordiv, is_equal, is_less, is_less_equal, maximum, minimum, mod
+from tcpx.payload.size_excess import Excess, excess, excess_of_product
+from tcpx.payload.sizes import Dim, Size, floordiv, is_equal, is_less, is_less_equal, maximum, minimum, mod
 from tcpx.payload.types import ScalarType, i1
 
 Fold = Callable[[Node, Sequence[Elements]], "Elements | list[Elements] | None"]
@@ -40,6 +41,8 @@ def folded(n: Node) -> list[Tensor] | None:
     found = made if isinstance(made, list) else [made]
     if any(f.size > MOST_ELEMENTS for f in found):
         return None
+    for size in (size for f in found for size in f.ravel().tolist() if isinstance(size, Size)):
+        _check(n, excess(size))
     return [of_sizes(name, f, dtype, sources) for name, f in zip(n.outputs, found, strict=False)]
 
 
@@ -86,9 +89,23 @@ def _quotient(a: Dim, b: Dim) -> Dim:
 
 
 FOLDS.update({
-    "Add": _each(lambda a, b: a + b), "Sub": _each(lambda a, b: a - b), "Mul": _each(lambda a, b: a * b),
-    "Max": _each(maximum),
+    "Add": _each(lambda a, b: a + b), "Sub": _each(lambda a, b: a - b), "Max": _each(maximum),
 })  # fmt: skip
+
+
+@_fold("Mul")
+def _mul(n: Node, operands: Sequence[Elements]) -> Elements | list[Elements] | None:
+    def times(a: Dim, b: Dim) -> Dim:
+        _check(n, excess_of_product(a, b))
+        return a * b
+
+    return _each(times)(n, operands)
+
+
+def _check(n: Node, found: Excess | None) -> None:
+    """Raise OnnxError for a size that is too long to work with."""
+    if found is not None:
+        raise n.error(found.message, found.required, found.found)
 
 
 @_fold("Min")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tcpx.frontends.onnx.broadcasting import Shape, broadcast_shape, same, shown
-from tcpx.frontends.onnx.errors import Unsupported
+from tcpx.frontends.onnx.errors import BoundedSize, Unsupported
 from tcpx.frontends.onnx.tidying import in_place
 from tcpx.limits import INT64_MAX
 from tcpx.payload.builder import Builder, tile
@@ -18,11 +18,12 @@ from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.composite import rounded
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.elementwise import Cast
+from tcpx.payload.ops.elementwise import Add, Cast
 from tcpx.payload.ops.expand import Expand
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import Materialize
-from tcpx.payload.ops.movement import Fill
+from tcpx.payload.ops.indexing import Iota
+from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.normalization import Softmax
 from tcpx.payload.ops.select import IsNan
 from tcpx.payload.ops.views import Reshape, Slice, View
@@ -42,6 +43,26 @@ def literal(value: Value) -> float | int | None:
     return op.literal if isinstance(op, Fill) and isinstance(op.literal, int | float) else None
 
 
+def counted(value: Value) -> Dim | None:
+    """How far elements count that are 0, 1, .. or begin with another number; None for what else they are."""
+    op = value.defining_op
+    match op:
+        case Iota():
+            return shape_of(value.type)[op.dim]
+        case Add():
+            first, number = (op.operands[0], op.operands[1].defining_op)
+            end = counted(first)
+            return (
+                end + number.literal
+                if end is not None and isinstance(number, Fill) and not isinstance(number.literal, float)
+                else None
+            )
+        case View() | Cast() | Broadcast() if len(op.operands) == 1 and not isinstance(op, Slice):
+            return counted(op.operands[0])
+        case _:
+            return None
+
+
 class Writer:
     """Adds operations to the function of a builder. `place` and `prefix` are those of the node at hand."""
 
@@ -51,6 +72,8 @@ class Writer:
         self.prefix = ""
         self.made: list[Operation] = []
         """The operations of the node at hand."""
+        self.iterations = 0
+        """Of loops that were unrolled."""
         self.is_certain = True
         """Whether what is written is computed whatever the arguments are: not in a branch."""
         self.caches: dict[tuple[str, str], Append] = {}
@@ -335,9 +358,18 @@ class Writer:
             "select", self.with_number("less", indices, 0, dtype=i1), behind, indices, dtype=dtype_of(indices.type)
         )
 
+    def _is_within(self, end: Dim, extent: Dim) -> bool:
+        """Whether a size is known to be no greater than another one, by its symbols or what the function asserts."""
+        return is_less_equal(end, extent) is True or self.facts.decide(Predicate.of("<=", end, extent)) is True
+
     def _index(self, indices: Value, extent: Dim) -> None:
-        """Note of an argument whose elements are indices, all of them, between what they have to lie."""
-        value = indices
+        """Note of an argument whose elements are indices, all of them, between what they have to lie.
+
+        Raises BoundedSize for positions, as of the words of a sentence, of which a call may have more than there are.
+        """
+        end, value = counted(indices), indices
+        if self.is_certain and isinstance(end, Size) and isinstance(extent, int) and not self._is_within(end, extent):
+            raise BoundedSize(end, extent)
         while isinstance(op := value.defining_op, View | Cast) and len(op.operands) == 1 and not isinstance(op, Slice):
             value = op.operands[0]
         dtype = dtype_of(value.type)

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
@@ -119,6 +120,42 @@ def test_mutated_models(tmp_path: Path, opened: list[str]) -> None:
     assert reached["unsupported"] >= 10, reached
     outside = {path for path in opened if path.startswith("/") and "site-packages" not in path}
     assert all(Path(path).is_relative_to(folder) for path in outside)
+
+
+LOOPS = """f (float[2] x) => (float[2] outer) <int64 n={256}, bool c={1}> {
+  outer = Loop(n, c, x) <body = b (int64 i, bool ci, float[2] s) => (bool co, float[2] inner) {
+    co = Identity(ci)
+    inner = Loop(n, c, s) <body = a (int64 j, bool cj, float[2] t) => (bool cp, float[2] r) {
+      cp = Identity(cj)
+      r = Add(t, t)
+    }>
+  }>
+}"""
+POWERS = "f (float[N,M] x) => (float[K,L] y) { s0 = Shape(x) %s y = ConstantOfShape(s40) }"
+
+
+def test_loops_in_loops_and_powers_of_sizes_end_soon() -> None:
+    """Each text is short; a limit on one loop, or on one size, would not do."""
+    squares = " ".join(f"s{k + 1} = Mul(s{k}, s{k})" for k in range(40))
+    for text, required in (
+        (LOOPS, "2048 iterations of all loops at most: they are unrolled"),
+        (POWERS % squares, "at most 32 factors in a term"),
+    ):
+        with pytest.raises(tcpx.onnx.OnnxError) as raised:
+            _ = tcpx.onnx.load(model_of(text)).module
+        assert raised.value.diagnostic.required == required
+
+
+def test_tensors_that_numpy_cannot_hold() -> None:
+    model = model_of("f (float[1] x) => (float[1] y) <float[1] w = {1}> { y = Add(x, w) }")
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.zeros(1, np.float32), "w"))
+    model.graph.initializer[0].dims[:] = [1] * 65
+    with pytest.raises(tcpx.onnx.OnnxError, match="cannot read the tensor `w`"):
+        _ = tcpx.onnx.load(model).module
+    model.graph.initializer[0].dims[:] = [1]
+    model.graph.initializer[0].data_location = onnx.TensorProto.EXTERNAL
+    with pytest.raises(tcpx.onnx.OnnxError, match="external data with a `location`"):
+        _ = tcpx.onnx.load(model).module
 
 
 def test_mutated_fused_operators(tmp_path: Path) -> None:

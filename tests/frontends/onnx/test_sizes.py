@@ -140,3 +140,29 @@ def test_dims_by_words_of_payloads() -> None:
     assert [symbol.name for symbol in model.module.main.symbols] == ["f32_", "inf_", "tile_"]
     fixed = loaded("f (float[f32] x) => (float[f32] y) { y = Neg(x) }", sizes={"f32": 3})
     assert not fixed.module.main.symbols
+
+
+@pytest.mark.parametrize(("first", "most"), [(0, 32), (5, 27)])
+def test_positions_bound_the_length(first: int, most: int) -> None:
+    """As many as a table of positions has, which a call may not exceed."""
+    text = f"""f (float[N,S] x) => (float[N,S,2] y)
+    <int64 zero = {{0}}, int64 one = {{1}}, int64 first = {{{first}}}, int64[1] axis = {{0}}> {{
+      shape = Shape(x)
+      length = Gather(shape, one)
+      counted = Range(zero, length, one)
+      places = Add(counted, first)
+      row = Unsqueeze(places, axis)
+      e = Gather(table, row)
+      wide = Unsqueeze(x, last)
+      y = Add(wide, e)
+    }}"""
+    model = model_of(text)
+    table = np.arange(64, dtype=np.float32).reshape(32, 2)
+    model.graph.initializer.extend(
+        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([2]), "last")]
+    )
+    kernel = tcpx.compile(tcpx.onnx.load(model).module)
+    x = np.ones((2, most), np.float32)
+    np.testing.assert_array_equal(kernel(x)[1], table[first : first + most] + 1)
+    with pytest.raises(tcpx.ArgumentError, match="the size `S` is out of its range"):
+        kernel(np.ones((2, most + 1), np.float32))

@@ -15,6 +15,9 @@ from tcpx.frontends.onnx.values import Tensor, of_array, of_value
 from tcpx.payload.types import shape_of
 
 MOST_ITERATIONS: Final = 256
+"""Of one loop."""
+MOST_UNROLLED: Final = 2048
+"""Of all loops of a model, those within loops for each of its iterations."""
 
 
 @rule("If")
@@ -68,6 +71,7 @@ def loop(n: Node) -> Sequence[Result]:
     while going and count < most:
         if count >= MOST_ITERATIONS:
             raise Unsupported(f"a loop of more than {MOST_ITERATIONS} iterations, or of a number that a call decides")
+        _unrolled(n)
         at = of_array("iteration", np.array(count, np.int64))
         holds = of_array("condition", np.array(True))
         results = list(n.subgraph(body, [t for t in (at, holds) if t is not None] + state))
@@ -107,6 +111,7 @@ def scan(n: Node) -> Sequence[Result]:
         raise Unsupported(f"a scan of {length} iterations: they are unrolled, {MOST_ITERATIONS} of them at most")
     columns: list[list[Tensor]] = [[] for _ in range(outputs)]
     for step in range(length):
+        _unrolled(n)
         slices: list[Tensor] = []
         for tensor, axis, turned in zip(given, axes, back, strict=True):
             part = n.w.part(value_of(n.w, tensor), axis, length - 1 - step if turned else step, 1)
@@ -123,6 +128,14 @@ def scan(n: Node) -> Sequence[Result]:
         for column, axis, flipped in zip(columns, ends, flips, strict=True)
     ]
     return [*state, *stacked]
+
+
+def _unrolled(n: Node) -> None:
+    """Count an iteration. Raises OnnxError where there are too many, in all loops."""
+    n.w.iterations += 1
+    if n.w.iterations > MOST_UNROLLED:
+        required = f"{MOST_UNROLLED} iterations of all loops at most: they are unrolled"
+        raise n.error("the loops of the model are too long", required, "more")
 
 
 def _for_each(n: Node, name: str, count: int) -> list[int]:
