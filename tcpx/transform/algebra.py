@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import copysign
-from typing import Final
 
 from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import DIM_NAMES, Attribute, Operation, Value, operation_class
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.types import ScalarType, TensorType, Type, bf16, dtype_of, f16, f32, f64, like, shape_of
+from tcpx.payload.types import ScalarType, TensorType, Type, dtype_of, like, shape_of
 from tcpx.transform import new
+from tcpx.transform.casts import passes_unchanged
 from tcpx.transform.editing import replace_with, source_name
 from tcpx.transform.identities import REPEATED, Identity, Term, identities
 
 Build = Callable[[Operation], Value]
-DIGITS: Final[Mapping[ScalarType, int]] = {f64: 53, f32: 24, f16: 11, bf16: 8}
-"""The binary digits of floats."""
 
 
 def apply_identities(rewriter: Rewriter, op: Operation, options: Sequence[str] = ()) -> bool:
@@ -133,10 +131,11 @@ def fold_repeated(rewriter: Rewriter, op: Operation) -> bool:
         return False
     source, result = inner.operands[0], op.result.type
     if isinstance(op, Elementwise):
-        if not op.is_conversion or op.semantics != "cast(a)" or not _holds_all(source, inner.result):
+        dtypes = dtype_of(source.type), dtype_of(inner.result.type), dtype_of(result)
+        if not op.is_conversion or op.semantics != "cast(a)" or not passes_unchanged(*dtypes):
             return False
         attributes: Mapping[str, Attribute] = {}
-        if dtype_of(source.type) == dtype_of(result):
+        if dtypes[0] == dtypes[2]:
             rewriter.replace_op(op, [source])
             return True
     else:
@@ -179,18 +178,6 @@ def _composed(op: Operation, inner: Operation) -> Mapping[str, Attribute] | None
         return None
     first, then = (outer_places, inner_places) if key == "permutation" else (inner_places, outer_places)
     return {key: tuple(then[k] for k in first if isinstance(k, int))}
-
-
-def _holds_all(source: Value, between: Value) -> bool:
-    """Whether each number of a dtype is one of another, so that a cast to that and on is a cast from the first."""
-    a, b = dtype_of(source.type), dtype_of(between.type)
-    if a == b:
-        return True
-    if a.is_float or not (a.is_integer or a.bits == 1):
-        return a.is_float and b.is_float and DIGITS[a] <= DIGITS[b] and a.bits < b.bits
-    if b.is_integer:
-        return b.minimum <= a.minimum and a.maximum <= b.maximum
-    return b.is_float and max(abs(int(a.minimum)), int(a.maximum)) <= 2 ** DIGITS[b] and b.bits > 16
 
 
 def _repeated_as(op: Operation | None, other: Operation) -> Value | None:

@@ -168,9 +168,21 @@ def _neg(n: Node, operands: Sequence[Elements]) -> Elements:
     return np.asarray(-operands[0], dtype=object)
 
 
-@_fold("Identity", "Cast")
+@_fold("Identity")
 def _identity(n: Node, operands: Sequence[Elements]) -> Elements:
     return operands[0]
+
+
+@_fold("Cast")
+def _cast(n: Node, operands: Sequence[Elements]) -> Elements | None:
+    """The elements themselves, where the dtype has them: sizes fit in 32 bits."""
+    dtype = _dtype(n)
+    if not (dtype.is_integer or dtype == i1):
+        return None
+    fits = [
+        dtype.minimum <= e <= dtype.maximum if isinstance(e, int) else dtype.bits >= 32 for e in operands[0].ravel()
+    ]
+    return operands[0] if all(fits) else None
 
 
 @_fold("Gather")

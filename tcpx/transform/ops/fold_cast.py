@@ -3,6 +3,7 @@
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Value
 from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.transform.casts import holds, passes_unchanged
 from tcpx.transform.declaration import (
     BOOL,
     VALUE,
@@ -17,9 +18,6 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.editing import erase_dead
 from tcpx.transform.factors import contraction_of
-
-SIGNIFICAND = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
-"""Bits of integers that a float represents exactly."""
 
 
 @register
@@ -83,12 +81,6 @@ def _rounds(op: Elementwise) -> bool:
     return holds(dtype_of(op.operands[0].type), dtype_of(op.result.type)) and dtype_of(op.result.type).is_float
 
 
-def passes_unchanged(stored: ScalarType, through: ScalarType, to: ScalarType) -> bool:
-    """Whether a cast from `stored` to `to` gives the same value directly and through `through`, which represents it.
-    Integers wrap around in a narrower integer; floats saturate."""
-    return not (stored.is_integer and through.is_float and to.is_integer) or holds(to, stored)
-
-
 def check_passes_unchanged(ctx: TransformContext, op: Structured, factor: Value, through: ScalarType) -> None:
     """Raise ScheduleError if a cast of a factor to `through` changes the result of the contraction."""
     stored, to = dtype_of(factor.type), dtype_of(op.result.type)
@@ -100,14 +92,3 @@ def check_passes_unchanged(ctx: TransformContext, op: Structured, factor: Value,
         required=f"an integer to cast to, or a factor of which {to} holds every number",
         found=f"%{factor.name}: {factor.type}, cast to {through}",
     )
-
-
-def holds(wide: ScalarType, narrow: ScalarType) -> bool:
-    """Whether a dtype represents every value of another one."""
-    if narrow.is_integer and wide.is_integer:
-        return wide.minimum <= narrow.minimum and narrow.maximum <= wide.maximum
-    if narrow.is_integer and wide.is_float:
-        return narrow.bits - (narrow.minimum < 0) <= SIGNIFICAND[wide.name]
-    if not narrow.is_float or not wide.is_float:
-        return False
-    return narrow == wide or (narrow.bits < wide.bits)

@@ -3,6 +3,7 @@
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import dtype_of
 from tcpx.transform import new
+from tcpx.transform.casts import holds
 from tcpx.transform.declaration import (
     DTYPE,
     VALUE,
@@ -17,7 +18,7 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.editing import source_name
 from tcpx.transform.factors import contraction_of
-from tcpx.transform.ops.fold_cast import check_passes_unchanged, holds
+from tcpx.transform.ops.fold_cast import check_passes_unchanged
 
 
 @register

@@ -166,3 +166,15 @@ def test_positions_bound_the_length(first: int, most: int) -> None:
     np.testing.assert_array_equal(kernel(x)[1], table[first : first + most] + 1)
     with pytest.raises(tcpx.ArgumentError, match="the size `S` is out of its range"):
         kernel(np.ones((2, most + 1), np.float32))
+
+
+CASTS = (("bool", onnx.TensorProto.BOOL, np.bool_), ("int8", onnx.TensorProto.INT8, np.int8))
+
+
+@pytest.mark.parametrize(("name", "to", "dtype"), CASTS)
+def test_a_shape_cast_to_a_dtype_that_has_not_all_sizes(name: str, to: int, dtype: type[np.generic]) -> None:
+    text = f"f (float[N, 300] x) => ({name}[2] y) {{ s = Shape(x)\n y = Cast <to = {to}> (s) }}"
+    module = loaded(text).module
+    for extent in (1, 2, 200):
+        found = tcpx.evaluate(module, np.zeros((extent, 300), np.float32))
+        np.testing.assert_array_equal(found, np.array([extent, 300]).astype(dtype))

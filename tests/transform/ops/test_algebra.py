@@ -149,7 +149,16 @@ CASTS = (
     ("ui8", "si8", "ui8", 2),
     ("si64", "f64", "si64", 2),
     ("f32", "si32", "f32", 2),
-    ("si8", "f16", "f32", 2),  # it would be: not proved, as integers become f16 by way of f32
+    ("si8", "f16", "f32", 1),
+    ("ui8", "f32", "ui8", 0),
+    ("si16", "f32", "si8", 2),  # the float saturates, the integer wraps around
+    ("si8", "f32", "ui8", 2),
+    ("ui32", "f64", "si32", 2),
+    ("ui8", "f16", "si16", 1),
+    ("i1", "bf16", "si8", 1),
+    ("si16", "f32", "i1", 1),
+    ("f32", "i1", "f32", 2),
+    ("f64", "f32", "si32", 2),
 )
 
 
@@ -164,6 +173,40 @@ def test_casts_that_lose_nothing(first: str, between: str, last: str, left: int)
     x = edges(SCALARS[first])
     before, after = (np.asarray(tcpx.evaluate(m, x)) for m in (tcpx.parse(text), done))
     assert same(after, before).all()
+
+
+def chains(first: ScalarType) -> str:
+    """A payload of every two casts after each other that begin with a dtype."""
+    wide = {f"{a}_{b}": (a, b) for a in DTYPES for b in DTYPES}
+    body = [f"  %{a} = tcp.cast(%x) : tensor<[N]x{a}>\n" for a in DTYPES]
+    body += [f"  %{name} = tcp.cast(%{a}) : tensor<[N]x{b}>\n" for name, (a, b) in wide.items()]
+    types, names = (
+        ", ".join(part) for part in ([f"tensor<[N]x{b}>" for _, b in wide.values()], [f"%{n}" for n in wide])
+    )
+    return f"func @f(%x: tensor<[N]x{first}>) -> ({types}) symbols [N] {{\n{''.join(body)}  tcp.return({names})\n}}\n"
+
+
+def beyond(dtype: ScalarType) -> Array:
+    """The edges of a dtype, and the numbers of it next to the limits of every integer."""
+    limits = [int(limit) + k for t in DTYPES if t.is_integer for limit in (t.minimum, t.maximum) for k in (-1, 0, 1)]
+    if dtype.is_integer:
+        limits = [n for n in limits if dtype.minimum <= n <= dtype.maximum]
+    with np.errstate(over="ignore"):
+        near = np.array(limits, np.float64).astype(dtype.numpy) if dtype.is_float else np.array(limits, dtype.numpy)
+    return np.concatenate([edges(dtype), near])
+
+
+@pytest.mark.parametrize("first", DTYPES, ids=str)
+def test_every_two_casts_after_each_other(first: ScalarType) -> None:
+    text, x = chains(first), beyond(first)
+    module, done = tcpx.parse(text), run(text, "optional canonicalize(root)").module
+    before, after = (tcpx.evaluate(m, x) for m in (module, done))
+    assert len(opcodes(done)) < len(opcodes(module))
+    pairs = product(DTYPES, DTYPES)
+    bad = [
+        pair for pair, a, b in zip(pairs, after, before, strict=True) if not same(np.asarray(a), np.asarray(b)).all()
+    ]
+    assert not bad
 
 
 MOVED = """func @f(%x: tensor<[M]x[N]x4xf32>, %v: tensor<4xf32>)
