@@ -5,22 +5,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
-from typing import Any, Final
-from zlib import crc32
-
-import numpy as np
+from typing import Any
 
 import tcpx
 from tcpx.drafts import Draft, draft
 from tcpx.measure.timer import calls_per_sample
 from tcpx.measure.worker import timed
+from tcpx.tune.bound_example import BoundExample
 from tcpx.tune.model import pressure_refusal
-from tcpx.tune.problem import Array, Problem
+from tcpx.tune.problem import Problem
 from tcpx.tune.verdicts import Verdict
-from tcpx.verification.numbers import Case, compare
-
-POISON: Final = 0xFF
-"""The byte that outputs are filled with: NaN in every float, and the least likely of integers."""
 
 
 @dataclass(slots=True)
@@ -30,8 +24,8 @@ class Trial:
     problem: Problem
     draft: Draft | None = None
     kernel: tcpx.Kernel | None = None
-    bound: list[tcpx.BoundCall] = field(default_factory=list[tcpx.BoundCall])
-    """Calls on the examples that were found right."""
+    bound: list[BoundExample] = field(default_factory=list[BoundExample])
+    """The kernel on the examples that it was right on."""
     calls: dict[int, int] = field(default_factory=dict[int, int])
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,48 +74,30 @@ class Trial:
     def _check(self) -> dict[str, Any]:
         os.sched_setaffinity(0, self.problem.cpus)
         for example in self.problem.examples:
-            before = _checksum(example.arrays)
-            outputs = tuple(_poisoned(expected) for expected in example.expected)
-            call = self._kernel().bind(*example.arrays, out=_out(outputs))
-            call()
-            sizes = tuple(example.workload.sizes)
-            mismatch = compare(Case(sizes, False, example.arrays, example.expected), outputs)
-            if mismatch is not None:
-                return {"verdict": Verdict.WRONG_RESULT.value, "reason": str(mismatch)}
-            if _checksum(example.arrays) != before:
-                return {"verdict": Verdict.WRONG_RESULT.value, "reason": "it writes to its arguments"}
-            self.bound.append(call)
+            bound = BoundExample(self._kernel(), example)
+            wrong = bound.what_is_wrong()
+            if wrong is not None:
+                return {"verdict": Verdict.WRONG_RESULT.value, "reason": wrong}
+            self.bound.append(bound)
         return {}
 
     def _run(self, number: int, shortest: float) -> dict[str, Any]:
         """Seconds of a call without the checks of its arguments, and the part of the time that threads of the process
-        waited for a CPU."""
-        call = self.bound[number]
-        call()
+        waited for a CPU. State has its start before each sample; the calls of one hand it on."""
+        bound = self.bound[number]
+        bound.restart()
+        bound.call()
         if number not in self.calls:
-            self.calls[number] = calls_per_sample(call, shortest)
-        seconds, waited = timed(call, self.calls[number])
+            self.calls[number] = calls_per_sample(bound.call, shortest)
+            bound.restart()
+            bound.call()
+        seconds, waited = timed(bound.call, self.calls[number])
         return {"seconds": seconds, "waited": waited}
 
     def _kernel(self) -> tcpx.Kernel:
         if self.kernel is None:
             raise ValueError("required a candidate that is built, found none")
         return self.kernel
-
-
-def _out(outputs: tuple[Array, ...]) -> Array | tuple[Array, ...]:
-    """The outputs as a kernel takes them."""
-    return next(iter(outputs)) if len(outputs) == 1 else outputs
-
-
-def _poisoned(like: Array) -> Array:
-    made = np.empty_like(like, order="C")
-    made.reshape(-1).view(np.uint8).fill(POISON)
-    return made
-
-
-def _checksum(arrays: tuple[Array, ...]) -> list[int]:
-    return [crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.size else 0 for array in arrays]
 
 
 def _refused(error: tcpx.TcpxError) -> dict[str, Any]:

@@ -48,7 +48,7 @@ Tune = Callable[..., Study]
 def tune(tmp_path: Path) -> Tune:
     """`tune(schedule, ..)`: a study with little effort."""
 
-    def run(schedule: str = SCHEDULE, **options: object) -> Study:
+    def run(schedule: str = SCHEDULE, payload: str = PAYLOAD, **options: object) -> Study:
         held = {
             "storage": tmp_path / "tune.db",
             "sizes": [{"N": 64}],
@@ -59,7 +59,7 @@ def tune(tmp_path: Path) -> Tune:
             "workers": 2,
             **options,
         }
-        return tcpx.tune(tcpx.parse(PAYLOAD, "f.tcp"), tcpx.parse_schedule(schedule, "s.tcps"), **held)
+        return tcpx.tune(tcpx.parse(payload, "f.tcp"), tcpx.parse_schedule(schedule, "s.tcps"), **held)
 
     return run
 
@@ -106,6 +106,32 @@ def test_planted_faults_never_win_and_are_named(tune: Tune, tmp_path: Path, monk
     assert "the limit is 1024 MiB" in reasons[7]
     assert study.best is not None
     assert study.best.point["s.step"] in (1, 4)
+
+
+STATE = """\
+func @f(%x: tensor<[N]x64xf32>, %P: index as [P], %h: inout tensor<[N]x64xf32>)
+    -> (%h: tensor<[N]x64xf32>, %y: tensor<[N]x[P]xf32>)
+    symbols [N: 0..4096, P: 0..64] {
+  %y = gml_st.materialize(%h) tile [0, 0] [N, P] : tensor<[N]x[P]xf32>
+  %new = tcp.add(%h, %x) : tensor<[N]x64xf32>
+  tcp.return(%new, %y)
+}
+"""
+
+
+def test_state_has_its_start_in_each_check_and_is_compared(
+    tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = {3: WRONG.replace("out", "h"), 5: WRONG.replace("out", "x")}
+    monkeypatch.setenv("CC", planting_compiler(tmp_path / "cc", faults))
+    schedule = SCHEDULE.replace("one op in root", 'one op in root where name == "new"')
+    study = tune(schedule, STATE, sizes=[{"N": 16, "P": 5}])
+    wrong = {3: Verdict.WRONG_RESULT, 5: Verdict.WRONG_RESULT}
+    assert verdicts(study) == {**dict.fromkeys((4, 1, 6, 7, 8), Verdict.OK), **wrong}
+    reasons = {candidate.point["s.step"]: candidate.reason for candidate in study.candidates}
+    assert "result 0, element [0, 1]" in reasons[3]
+    assert reasons[5] == "it writes to its arguments"
+    assert study.best is not None
 
 
 def test_what_steps_refuse_is_a_verdict(tune: Tune) -> None:
