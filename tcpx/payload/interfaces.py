@@ -834,6 +834,8 @@ class Structured(Tileable):
         box = Box.at_origin(self.extents())
         for position, it in enumerate(self.iterators()):
             if it.name in found:
+                if it.is_sequential and found[it.name][0] != 0:  # it goes on from the elements before
+                    return None
                 box = box.along(position, *found[it.name])
         return box
 

@@ -501,7 +501,7 @@ def _boxes_to_pull(op: Tileable, result: Value, part: Tile, shape: Sequence[Dim]
     if box is None:
         raise op.error(
             "this subset of the result is no box of iterations",
-            required="a subset that a box of iterations computes",
+            required="a subset that a box of iterations computes, from the first one on where they have an order",
             found=part.text(),
         )
     return box, _padded_box(op.iteration_of_result(Tile(part.offsets, tuple(shape)), number), box)

@@ -9,7 +9,7 @@ from tcpx.emit_c.printer.names import in_comment
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.printer.set_ups import kernel_row
 from tcpx.emit_c.signature import ConstantSlot
-from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.call import DISJOINT_ROWS, NONEMPTY, RowCall
 from tcpx.payload.ops.memory import At, Copy
 from tcpx.payload.sizes import known_divisor, maximum, product
@@ -77,8 +77,16 @@ def _print_part(op: At, type_: BufferType, context: FunctionContext, scope: Scop
     moved = zip((context.read(value) for value in op.operands[1:]), distances, strict=True)
     pointer = access.pointer(context, scope, tuple(moved))
     name = context.buffers[op.result] = context.names.fresh(op.result.name)
-    const = "const " if type_.space in ("argument", "constant") else ""
+    is_read = type_.space in ("argument", "constant") and not _is_state(op.source, context.func)
+    const = "const " if is_read else ""
     scope.statement(f"{const}{context.target.c_type(type_.dtype.name)} *const {name} = {pointer};")
+
+
+def _is_state(buffer: Value, func: FuncOp) -> bool:
+    """Whether a buffer, or what it is a part of, is an argument that the function writes."""
+    while buffer.defining_op is not None and buffer.defining_op.operands:
+        buffer = buffer.defining_op.operands[0]
+    return buffer in func.args and func.args.index(buffer) in func.states
 
 
 def _place(op: Operation, context: FunctionContext, scope: Scope) -> str:

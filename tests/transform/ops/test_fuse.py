@@ -370,3 +370,24 @@ def test_a_tile_that_something_in_a_loop_reads_stays_what_it_is() -> None:
     }
     """
     check(text, S + R + Y + "let i, j = tile(s, [d0: 4, d2: 2])\nfuse(y, into: i)\nfuse(r, into: j)")
+
+
+SCAN = """\
+func @scan(%x: tensor<[R]x[N]xf32>) -> tensor<[R]x[N]xf32> symbols [R: 0.., N: 0..] {
+  %v, %t = tcp.cumsum(%x) {dim = 1} : tensor<[R]x[N]xf32>, tensor<[R]xf32>
+  %c = tcp.add(%v, %x) : tensor<[R]x[N]xf32>
+  tcp.return(%c)
+}
+"""
+INTO_ROWS = 'let v = match one "v" in root\nlet c = match one "c" in root\nlet b = tile(c, [d0: 2])\nfuse(v, into: b)'
+
+
+def test_a_scan_is_fused_along_its_other_dims() -> None:
+    check(SCAN, INTO_ROWS, [{"R": r, "N": n} for r in (0, 1, 5) for n in (0, 1, 7)])
+
+
+def test_a_part_of_a_scan_would_begin_anew() -> None:
+    diagnostic = refusal(SCAN, INTO_ROWS.replace("d0: 2", "d1: 5"))
+    assert diagnostic.message.endswith("this subset of the result is no box of iterations")
+    assert diagnostic.required is not None
+    assert diagnostic.required.endswith("from the first one on where they have an order")
