@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -31,12 +33,13 @@ func @step(%x: tensor<[N]x4xf32>, %h: inout tensor<[N]x4xf32>) -> {results} symb
 def test_calls_hand_state_on_and_a_check_begins_anew(results: str, returned: str, size: int) -> None:
     module = tcpx.parse(STEP.format(results=results, returned=returned))
     (example,) = examples_of(module, [Workload((("N", size),))], 0)
-    x, start = (array.copy() for array in example.arrays)
+    inputs: list[Any] = [array.copy() for array in example.arrays]
+    x, start = inputs
     bound = BoundExample(tcpx.compile(module, target="generic"), example)
     assert bound.what_is_wrong() is None
     for _ in range(3):
         bound.call()
-    state = bound.call.arrays[1]
+    state: Any = bound.call.arrays[1]
     np.testing.assert_allclose(state, start + 4 * x, rtol=1e-5)
     if size:
         bound.restart()
