@@ -45,7 +45,7 @@ TICK: Final = 2_000_000_000
 @frozen
 class KernelFacts:
     """What a command shows of a kernel. `names` are those of its arguments by the model's, `values` the files of inputs
-    of the model that are constants of the kernel."""
+    of the model that are constants of the kernel, `numbers` dims of the model that are numbers of it."""
 
     signature: KernelSignature
     target: str
@@ -53,6 +53,7 @@ class KernelFacts:
     remarks: tuple[Diagnostic, ...]
     names: Mapping[str, str]
     values: Mapping[str, str]
+    numbers: Mapping[str, int]
 
 
 @frozen
@@ -84,12 +85,13 @@ class _Note:
     constants: str
     entry: str
 
-    def holds(self, given: Mapping[str, str]) -> bool:
-        """Whether everything is as it was, for these files of inputs by name."""
+    def holds(self, given: Mapping[str, str], sizes: Mapping[str, int]) -> bool:
+        """Whether everything is as it was, for these files of inputs by name and these sizes."""
         taken = {argument.name for argument in self.facts.signature.arguments}
         return (
             all(name in self.facts.values or self.facts.names.get(name, name) in taken for name in given)
             and all(os.path.abspath(given.get(name, "")) == path for name, path in self.facts.values.items())
+            and all(sizes.get(name) == number for name, number in self.facts.numbers.items())
             and all(state_of(held.path) == held for held in self.files)
             and not any(os.path.lexists(path) for path in self.missing)
         )
@@ -128,12 +130,15 @@ class Request:
             digest.update(f"{len(text)}:{text}".encode(errors="surrogateescape"))
         self._key = digest.hexdigest()[:32]
 
-    def found(self, given: Mapping[str, str]) -> tuple[Callable[..., Result], KernelFacts] | None:
-        """The kernel of a run before, for these files of inputs by name, if nothing has changed since."""
+    def found(
+        self, given: Mapping[str, str], sizes: Mapping[str, int]
+    ) -> tuple[Callable[..., Result], KernelFacts] | None:
+        """The kernel of a run before, for these files of inputs by name and these sizes, if nothing has changed
+        since."""
         for folder in build_directories():
             path = folder / FOLDER / self._key
             note = _read(path)
-            if note is None or not note.holds(given):
+            if note is None or not note.holds(given, sizes):
                 continue
             try:
                 kernel = note.kernel()

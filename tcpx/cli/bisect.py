@@ -4,15 +4,12 @@ import argparse
 import sys
 
 import tcpx
-from tcpx.cli.models import model_of
+from tcpx.cli.models import add_arguments, payload_of
 from tcpx.cli.options import (
     Subcommand,
     UsageError,
     add_payload,
     add_schedule,
-    add_sizes,
-    checked_unique,
-    input_file,
     natural,
     params_of,
     schedule_of,
@@ -28,28 +25,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="look for the operation of a whole model that is computed wrong: by the compiled kernel, beside the "
         "reference evaluator; by the payload, too, beside ONNX Runtime or the reference of the package onnx",
     )
-    parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        type=input_file,
-        metavar="NAME=FILE.npy",
-        help="with --against: the array for an argument; may be repeated; the others are random",
-    )
     parser.add_argument("--random", type=natural, default=0, metavar="SEED", help="with --against; default: 0")
     parser.add_argument("--speed", action="store_true", help="look for the step that made the kernel slow")
-    add_sizes(
-        parser, "try this size; without it, for the numbers: 0, 1, odd ones and those round every tile. May be repeated"
+    add_arguments(
+        parser,
+        "try this size; without it, for the numbers: 0, 1, odd ones and those round every tile",
+        "with --against: the array for an argument; the others are random",
     )
 
 
 def _execute(options: argparse.Namespace) -> int:
     if options.against is not None:
         return _values(options)
-    if options.input:
-        raise UsageError("--input needs --against")
-    module, schedule = tcpx.load(options.file), schedule_of(options)
-    sizes = checked_unique(options.size, "--size")
+    payload, schedule = payload_of(options), schedule_of(options)
+    if payload.files:
+        raise UsageError("--input needs --against, or a model whose input has to be constant")
+    module, sizes = payload.module, dict(payload.sizes)
     if options.speed:
         return _speed(options, module, schedule, sizes)
     found = tcpx.bisect(
@@ -75,15 +66,11 @@ def _values(options: argparse.Namespace) -> int:
     """The operation of a model, or of a payload, that is computed wrong."""
     if options.speed:
         raise UsageError("--against is about the numbers, --speed is not")
-    model, files = model_of(options)
+    payload = payload_of(options)
+    model = payload.model
     if model is None and options.against != "evaluator":
         raise UsageError(f"--against {options.against} needs a model, FILE.onnx")
-    module = tcpx.load(options.file) if model is None else model.module
-    ports = {} if model is None else {port.name: port.argument for port in model.inputs}
-    dtypes = tcpx.argument_dtypes(module)
-    names = {name: ports.get(name, name) for name in files if model is None or name not in model.values}
-    given = {argument: tcpx.read_array(files[name], dtypes.get(argument)) for name, argument in names.items()}
-    arrays = tcpx.random_inputs(module, options.random, given=given, sizes=checked_unique(options.size, "--size"))
+    arrays = payload.arrays(options.random)
     schedule, params = schedule_of(options), params_of(options)
 
     def say(count: int) -> None:
@@ -91,7 +78,7 @@ def _values(options: argparse.Namespace) -> int:
 
     if model is None:
         found = tcpx.bisect_values(
-            module,
+            payload.module,
             schedule,
             *arrays,
             params=params,
@@ -102,7 +89,7 @@ def _values(options: argparse.Namespace) -> int:
     else:
         found = tcpx.onnx.bisect(
             model,
-            dict(zip(ports, arrays, strict=True)),
+            dict(zip(payload.names, arrays, strict=True)),
             schedule,
             against=options.against,
             params=params,

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import tcpx
+from tcpx.cli.models import add_specialisation, specialised_of
 from tcpx.cli.options import TABLE_SUFFIXES, Subcommand, UsageError, add_schedule, params_of
 
 SCHEDULE_SUFFIX = ".tcps"
@@ -20,6 +21,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "(.yaml), which is checked alone",
     )
     add_schedule(parser, default="none, only FILE is checked")
+    add_specialisation(parser)
 
 
 def _check_table(path: str, allow_native: bool) -> int:
@@ -41,7 +43,9 @@ def _execute(options: argparse.Namespace) -> int:
             raise UsageError(f"required a table alone, found one and -s {options.schedule}")
         return _check_table(options.file, options.allow_native)
     path, schedule_path = _files(options.file, options.schedule)
-    module = None if path is None else tcpx.load(path)
+    if path is None and (options.size or options.input):
+        raise UsageError("--size and --input are for a model, FILE.onnx")
+    module = None if path is None else specialised_of(options)
     if schedule_path is None:
         print(f"{path}: the payload is well formed")
         return 0

@@ -5,6 +5,7 @@ import shlex
 import sys
 
 import tcpx
+from tcpx.cli.models import add_specialisation, specialised_of
 from tcpx.cli.options import (
     ParamValue,
     Subcommand,
@@ -20,6 +21,7 @@ from tcpx.cli.options import (
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_payload(parser)
+    add_specialisation(parser)
     add_schedule(parser)
     add_tuned(parser)
     add_strided(parser)
@@ -32,7 +34,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> int:
-    module, schedule = tcpx.load(options.file), schedule_of(options)
+    module, schedule = specialised_of(options), schedule_of(options)
     params: dict[str, ParamValue] = dict(params_of(options))
     record = tuned_record_of(options, module, schedule)
     if record is not None:

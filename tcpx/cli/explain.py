@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import tcpx
+from tcpx.cli.models import add_specialisation, given_files, specialised_of
 from tcpx.cli.options import (
     Subcommand,
     UsageError,
@@ -23,6 +24,7 @@ from tcpx.cli.watching import run_on_save
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_payload(parser)
+    add_specialisation(parser)
     add_schedule(parser)
     add_tuned(parser)
     parser.add_argument("--html", metavar="PAGE", help="write one HTML file that needs nothing else, and no text")
@@ -59,13 +61,13 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError("a page (--html) shows all steps and has a filter of its own: leave out --step and --only")
     if not options.watch:
         return _explain(options)[0]
-    given = [Path(path) for path in (options.file, options.schedule) if path is not None]
+    given = [Path(path) for path in (options.file, options.schedule, *given_files(options).values()) if path]
     return run_on_save(lambda: _explain(options)[1], given)
 
 
 def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
     """Do it once; gives the exit status and the files that were read."""
-    module = tcpx.load(options.file)
+    module = specialised_of(options)
     schedule = schedule_of(options)
     show = tcpx.ExplanationText(frozenset(options.only), frozenset(options.step), _is_coloured(options.color))
     shown: list[tuple[int, str]] = []
@@ -89,7 +91,11 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
         on_start=None if quiet else lambda known: _print(show.start(known)),
         on_step=None if quiet else on_step,
     )
-    files = [Path(options.file), *(Path(file) for file in explanation.schedule_files if file)]
+    files = [
+        Path(options.file),
+        *map(Path, given_files(options).values()),
+        *(Path(file) for file in explanation.schedule_files if file),
+    ]
     if module.constants.source:
         files.append(Path(options.file).parent / module.constants.source)
     if quiet:

@@ -5,18 +5,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import tcpx
+from tcpx.cli.models import add_specialisation, specialised_of
 from tcpx.cli.options import Subcommand, add_payload, add_schedule, add_tuned, params_of, schedule_of, tuned_record_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_payload(parser)
+    add_specialisation(parser)
     add_schedule(parser)
     add_tuned(parser)
     parser.add_argument("-o", "--output", metavar="FILE.tcps", required=True, help="the file to write")
 
 
 def _execute(options: argparse.Namespace) -> int:
-    module, schedule = tcpx.load(options.file), schedule_of(options)
+    module, schedule = specialised_of(options), schedule_of(options)
     target = tcpx.load_target(options.target)
     params = dict[str, int | float | bool | str](params_of(options))
     told = {

@@ -4,20 +4,13 @@ import argparse
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, UsageError, add_sizes, checked_unique, input_file
+from tcpx.cli.models import add_specialisation, specialised_model_of
+from tcpx.cli.options import Subcommand, UsageError
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.onnx", help="the model")
-    parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        type=input_file,
-        metavar="NAME=FILE.npy",
-        help="the value of an input that has to be constant, such as a shape; may be repeated",
-    )
-    add_sizes(parser, "a number for a dim that the model names; may be repeated")
+    add_specialisation(parser)
     parser.add_argument(
         "--state",
         action="store_true",
@@ -30,15 +23,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> int:
-    files: dict[str, str] = checked_unique(options.input, "--input")
-    sizes: dict[str, int] = checked_unique(options.size, "--size")
     folder = Path(options.output)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"required a folder for --output, found the file {folder}")
-    values = {name: tcpx.read_array(path) for name, path in files.items()}
     if options.capacity is not None and not options.state:
         raise UsageError("required --state beside --capacity, found --capacity alone")
-    model = tcpx.onnx.load(options.file, values=values, sizes=sizes, state=options.state, capacity=options.capacity)
+    model = specialised_model_of(options, state=options.state, capacity=options.capacity)
     module = model.module
     folder.mkdir(parents=True, exist_ok=True)
     written = tcpx.onnx.write(model, folder)

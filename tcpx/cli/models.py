@@ -1,37 +1,127 @@
-"""Models of ONNX where a command takes a payload: the inputs that have to be constant come from files."""
+"""The payload of a command: of a model of ONNX, specialised on `--size` and `--input`."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
+from dataclasses import field
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 import tcpx
-from tcpx.cli.options import checked_unique
+from tcpx.cli.options import UsageError, add_sizes, checked_unique, input_file
+from tcpx.inputs import Array
 from tcpx.records import frozen
 
 SUFFIX = ".onnx"
+VALUE = "of a model: the value of an input that becomes constant, such as a shape"
 
 
 @frozen
 class CommandPayload:
-    """The payload of a command. Of a model, `names` are its arguments by its own names for them, and `values` those of
-    its inputs that became constants."""
+    """The payload of a command, which calls it with `files`, by argument, and at `sizes`. Of a model, `names` are its
+    arguments by its own names for them, `values` those of its inputs that became constants, and `numbers` its dims that
+    became numbers."""
 
     module: tcpx.Module
-    names: Mapping[str, str]
-    values: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    values: tuple[str, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
+    model: tcpx.onnx.Model | None = None
+
+    def arrays(self, seed: int) -> tuple[Array, ...]:
+        """The arrays of the files, and random ones for the rest. Raises ArgumentError."""
+        dtypes = tcpx.argument_dtypes(self.module)
+        given = {name: tcpx.read_array(path, dtypes.get(name)) for name, path in self.files.items()}
+        return tcpx.random_inputs(self.module, seed, given=given, sizes=self.sizes)
 
 
-def payload_of(options: argparse.Namespace) -> CommandPayload:
-    """The payload of a command."""
-    model, _ = model_of(options)
-    if model is None:
-        return CommandPayload(tcpx.load(options.file), {}, ())
-    return CommandPayload(model.module, {port.name: port.argument for port in model.inputs}, tuple(model.values))
+def add_arguments(parser: argparse.ArgumentParser, sizes: str, inputs: str) -> None:
+    """`--size` and `--input` of a command that calls the payload."""
+    _add_sizes(parser, sizes)
+    add_inputs(parser, f"{inputs}; of a model also the value of an input that has to be constant")
+
+
+def add_drawn_arguments(parser: argparse.ArgumentParser, sizes: str) -> None:
+    """`--size` and `--input` of a command that calls the payload with random arguments."""
+    _add_sizes(parser, sizes)
+    add_inputs(parser, VALUE)
+
+
+def add_specialisation(parser: argparse.ArgumentParser) -> None:
+    """`--size` and `--input` of a command that does not call the payload."""
+    add_sizes(parser, "of a model: a number for a dim that it names; may be repeated")
+    add_inputs(parser, VALUE)
+
+
+def add_inputs(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """`--input`."""
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=input_file,
+        metavar="NAME=FILE.npy",
+        help=f"{meaning}; may be repeated",
+    )
+
+
+def _add_sizes(parser: argparse.ArgumentParser, meaning: str) -> None:
+    add_sizes(parser, f"{meaning}; of a model also the number of a dim that has to be one; may be repeated")
+
+
+def payload_of(options: argparse.Namespace, *, values_are_constant: bool = False) -> CommandPayload:
+    """The payload of a command that calls it. Of a model, the inputs that have to be constant, or have a default, take
+    the values that are given, and the dims that have to be numbers the sizes; all inputs that are given become
+    constants if `values_are_constant`. Raises OnnxError, and UsageError."""
+    files, sizes = given_files(options), given_sizes(options)
+    if Path(options.file).suffix != SUFFIX:
+        _require_model(files if values_are_constant else {}, "--input")
+        return CommandPayload(tcpx.load(options.file), files, sizes)
+    model = tcpx.onnx.load(options.file)
+    chosen = files if values_are_constant else [name for name in model.defaults if name in files]
+    model = _with_what_it_needs(_with_values(model, files, chosen), files, sizes)
+    names = {port.name: port.argument for port in model.inputs}
+    return CommandPayload(
+        model.module,
+        argument_files(files, names, model.values),
+        {name: number for name, number in sizes.items() if name not in model.sizes},
+        names,
+        tuple(model.values),
+        model.sizes,
+        model,
+    )
+
+
+def specialised_of(options: argparse.Namespace) -> tcpx.Module:
+    """The payload of a command that does not call it: of a model, with all that is given constant. Raises OnnxError,
+    and UsageError."""
+    files, sizes = given_files(options), given_sizes(options)
+    if Path(options.file).suffix != SUFFIX:
+        _require_model(sizes, "--size")
+        _require_model(files, "--input")
+        return tcpx.load(options.file)
+    return specialised_model_of(options).module
+
+
+def specialised_model_of(
+    options: argparse.Namespace, *, state: bool = False, capacity: int | None = None
+) -> tcpx.onnx.Model:
+    """The model with all that is given constant. Raises OnnxError."""
+    model = tcpx.onnx.load(options.file, sizes=given_sizes(options), state=state, capacity=capacity)
+    files = given_files(options)
+    return _with_values(model, files, files)
+
+
+def given_files(options: argparse.Namespace) -> dict[str, str]:
+    """The files of `--input`, by name."""
+    return checked_unique(options.input, "--input")
+
+
+def given_sizes(options: argparse.Namespace) -> dict[str, int]:
+    """The numbers of `--size`, by name."""
+    return checked_unique(options.size, "--size")
 
 
 def argument_files(files: Mapping[str, str], names: Mapping[str, str], values: Container[str]) -> dict[str, str]:
@@ -39,19 +129,29 @@ def argument_files(files: Mapping[str, str], names: Mapping[str, str], values: C
     return {names.get(name, name): file for name, file in files.items() if name not in values}
 
 
-def model_of(options: argparse.Namespace) -> tuple[tcpx.onnx.Model | None, Mapping[str, str]]:
-    """The model of a command, specialised on what is given for inputs that have to be constant, or have a default; None
-    for a payload; and the files of `--input`."""
-    files: dict[str, str] = checked_unique(options.input, "--input")
-    if Path(options.file).suffix != SUFFIX:
-        return None, files
-    model = tcpx.onnx.load(options.file)
+def _with_values(model: tcpx.onnx.Model, files: Mapping[str, str], names: Container[str]) -> tcpx.onnx.Model:
+    """The model with the inputs of these names constant that files are given for."""
+    values = {name: tcpx.read_array(file) for name, file in files.items() if name in names}
+    return model.specialized(values) if values else model
 
-    def given(names: Sequence[str]) -> dict[str, npt.NDArray[np.generic]]:
-        return {name: tcpx.read_array(files[name]) for name in names if name in files}
 
-    if defaults := given(model.defaults):
-        model = model.specialized(defaults)
-    while needed := given(model.needs):
-        model = model.specialized(needed)
-    return model, files
+def _with_what_it_needs(model: tcpx.onnx.Model, files: Mapping[str, str], sizes: Mapping[str, int]) -> tcpx.onnx.Model:
+    """The model with numbers for the dims, and values for the inputs, that its import asks for, so far as they are
+    given."""
+    while True:
+        try:
+            needs = [name for name in model.needs if name in files]
+        except tcpx.onnx.OnnxError as error:
+            numbers = {name: sizes[name] for name in error.dims if name in sizes and name not in model.sizes}
+            if not numbers:
+                raise
+            model = model.specialized(sizes=numbers)
+        else:
+            if not needs:
+                return model
+            model = _with_values(model, files, needs)
+
+
+def _require_model(given: Mapping[str, object], option: str) -> None:
+    if given:
+        raise UsageError(f"{option} of this command is for a model, FILE.onnx")

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import tcpx
+from tcpx.cli.models import add_arguments, payload_of
 from tcpx.cli.options import (
     Subcommand,
     add_payload,
     add_schedule,
-    add_sizes,
-    checked_unique,
-    input_file,
     natural,
     params_of,
     schedule_of,
@@ -29,30 +27,19 @@ from tcpx.measure.rows import Row
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_payload(parser)
     add_schedule(parser)
-    parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        type=input_file,
-        metavar="NAME=FILE.npy",
-        help="the array for an argument of the payload; may be repeated; the others are random",
-    )
     parser.add_argument("--random", type=natural, default=0, metavar="SEED", help="default: 0")
-    add_sizes(parser, "the value of a symbolic size; may be repeated")
+    add_arguments(parser, "the value of a symbolic size", "the array for an argument; the others are random")
     parser.add_argument("--seconds", type=seconds, default=0.5, metavar="S", help="how long it is called; default: 0.5")
     parser.add_argument("--json", metavar="FILE", help="write all of it as JSON")
     parser.add_argument("--html", metavar="PAGE", help="write one HTML file with a flame picture and a roofline")
 
 
 def _execute(options: argparse.Namespace) -> int:
-    module = tcpx.load(options.file)
-    files: dict[str, str] = checked_unique(options.input, "--input")
-    dtypes = tcpx.argument_dtypes(module)
-    given = {name: tcpx.read_array(path, dtypes.get(name)) for name, path in files.items()}
-    arrays = tcpx.random_inputs(module, options.random, given=given, sizes=checked_unique(options.size, "--size"))
+    payload = payload_of(options)
+    arrays = payload.arrays(options.random)
     target = tcpx.load_target(options.target)
     found = tcpx.profile(
-        module,
+        payload.module,
         schedule_of(options),
         *arrays,
         params=params_of(options),

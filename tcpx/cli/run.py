@@ -14,18 +14,15 @@ import numpy.typing as npt
 
 import tcpx
 from tcpx.cli.differences import Tolerance, compare
-from tcpx.cli.models import argument_files, payload_of
+from tcpx.cli.models import add_arguments, argument_files, given_files, given_sizes, payload_of
 from tcpx.cli.options import (
     ParamValue,
     Subcommand,
     UsageError,
     add_payload,
     add_schedule,
-    add_sizes,
     add_strided,
     add_tuned,
-    checked_unique,
-    input_file,
     natural,
     params_of,
     schedule_of,
@@ -48,20 +45,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_tuned(parser)
     add_strided(parser)
     parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        type=input_file,
-        metavar="NAME=FILE.npy",
-        help="the array for an argument of the payload; may be repeated",
-    )
-    parser.add_argument(
         "--random",
         type=natural,
         metavar="SEED",
         help="draw the arguments that no --input gives: floats standard normal",
     )
-    add_sizes(parser, "the value of a symbolic size, for --random; may be repeated")
+    add_arguments(parser, "the value of a symbolic size, for --random", "the array for an argument of the payload")
     parser.add_argument("-o", "--output", metavar="FILE", help="save the result: .npy, or .npz with all results")
     parser.add_argument(
         "--check",
@@ -103,9 +92,8 @@ def _execute(options: argparse.Namespace) -> int:
     if allowed is not None and not options.check:
         raise UsageError("--tolerance and --relative-tolerance need --check")
     started = perf_counter()
-    files: dict[str, str] = checked_unique(options.input, "--input")
     request = _request(options)
-    ready = _again(request, files, options) or _compiled(request, files, options)
+    ready = _again(request, options) or _compiled(request, options)
     facts, arrays = ready.facts, ready.arrays
     called = perf_counter()
     results = _as_tuple(ready.kernel(*arrays))
@@ -157,19 +145,21 @@ def _request(options: argparse.Namespace) -> Request | None:
     return Request((*words, target, options.threads, options.strided))
 
 
-def _again(request: Request | None, files: Mapping[str, str], options: argparse.Namespace) -> _Ready | None:
+def _again(request: Request | None, options: argparse.Namespace) -> _Ready | None:
     """The kernel as it was run before, if it was and nothing changed since; --check needs the payload."""
-    found = None if request is None or options.check else request.found(files)
+    files, sizes = given_files(options), given_sizes(options)
+    found = None if request is None or options.check else request.found(files, sizes)
     if found is None:
         return None
     kernel, facts = found
     signature = facts.signature
     _check_single(len(signature.results), options)
     taken = Parameters(signature.name, signature.arguments, signature.symbols)
-    return _Ready(kernel, facts, _inputs(taken, argument_files(files, facts.names, facts.values), options))
+    rest = {name: number for name, number in sizes.items() if name not in facts.numbers}
+    return _Ready(kernel, facts, _inputs(taken, argument_files(files, facts.names, facts.values), rest, options))
 
 
-def _compiled(request: Request | None, files: Mapping[str, str], options: argparse.Namespace) -> _Ready:
+def _compiled(request: Request | None, options: argparse.Namespace) -> _Ready:
     """The kernel, compiled, or loaded where one of the same content was."""
     read = FilesRead()
     with (
@@ -180,7 +170,7 @@ def _compiled(request: Request | None, files: Mapping[str, str], options: argpar
             payload = payload_of(options)
         module = payload.module
         _check_single(len(module.main.returned), options)
-        arrays = _inputs(parameters_of(module), argument_files(files, payload.names, payload.values), options)
+        arrays = _inputs(parameters_of(module), payload.files, payload.sizes, options)
         with noting(read):
             kernel = tcpx.compile(
                 module,
@@ -193,8 +183,11 @@ def _compiled(request: Request | None, files: Mapping[str, str], options: argpar
                 tuned=tuned_of(options),
                 cache=options.cache,
             )
-    lines, values = kernel.c_source.count("\n"), {name: files[name] for name in payload.values}
-    facts = KernelFacts(kernel.signature, kernel.target.name, lines, kernel.remarks, payload.names, values)
+    lines, files = kernel.c_source.count("\n"), given_files(options)
+    values = {name: files[name] for name in payload.values}
+    facts = KernelFacts(
+        kernel.signature, kernel.target.name, lines, kernel.remarks, payload.names, values, payload.numbers
+    )
     if request is not None and kernel.kept_in is not None:
         request.note(read, facts, kernel.library_path, kernel.kept_in)
     tuned = kernel.tuned.params if isinstance(kernel.tuned, tcpx.TunedRecord) else None
@@ -219,9 +212,10 @@ def _tolerance(options: argparse.Namespace) -> Tolerance | None:
     return None if absolute is None and relative is None else Tolerance(absolute or 0.0, relative or 0.0)
 
 
-def _inputs(taken: Parameters, files: Mapping[str, str], options: argparse.Namespace) -> tuple[Array, ...]:
+def _inputs(
+    taken: Parameters, files: Mapping[str, str], sizes: Mapping[str, int], options: argparse.Namespace
+) -> tuple[Array, ...]:
     """The arrays of the files, and random ones for the rest where --random says so."""
-    sizes: dict[str, int] = checked_unique(options.size, "--size")
     chosen: int | None = options.random
     if chosen is None and sizes:
         raise UsageError("--size needs --random")

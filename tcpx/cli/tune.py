@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from errno import ENOENT
 from importlib.util import find_spec
 from os import strerror
@@ -9,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
+from tcpx.cli.models import CommandPayload, add_drawn_arguments, payload_of
 from tcpx.cli.options import (
     Subcommand,
     UsageError,
     add_schedule,
-    add_sizes,
     natural,
     positive,
     schedule_of,
@@ -21,7 +22,7 @@ from tcpx.cli.options import (
 )
 from tcpx.cli.plain_lines import PlainLines
 from tcpx.cli.tune_by_kernel import search_of, tune_by_kernel
-from tcpx.cli.tune_commands import how_to_go_on, how_to_record, how_to_use
+from tcpx.cli.tune_commands import how_to_emit, how_to_go_on, how_to_record, how_to_use
 from tcpx.cli.tune_ledger import merge, show, size_on_disk
 from tcpx.tune.dispatch import dispatch
 from tcpx.tune.executor import LOCAL
@@ -36,7 +37,7 @@ STORAGE: Final = "tune.db"
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="payload file (.tcp), or a model (.onnx)")
     add_schedule(parser)
-    add_sizes(parser, "the value of a symbolic size; several workloads stand in a --space file")
+    add_drawn_arguments(parser, "the value of a symbolic size; several workloads stand in a --space file")
     search = parser.add_argument_group("search")
     search.add_argument("--space", metavar="FILE", help="YAML file that narrows knobs and lists workloads")
     search.add_argument("--trials", type=positive, metavar="N", help="candidates at most; default: 100")
@@ -102,23 +103,23 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError("required an installed target, found a table: a study is kept and resumed by names")
     _require_folders(options)
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
-    sizes = [dict(options.size)] if options.size else []
     print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
     try:
+        payload = payload_of(options, values_are_constant=True)
         if options.by_kernel:
             with _listener(options.plain) as listener:
-                return tune_by_kernel(options, limits, sizes, listener)
+                return tune_by_kernel(options, payload, limits, listener)
         if options.dispatch is not None:
-            return _dispatch(options, limits)
-        study = _study(options, limits, sizes)
+            return _dispatch(options, payload, limits)
+        study = _study(options, payload, limits)
     except KeyboardInterrupt:
         print(f"ended at once; to go on:\n  {how_to_go_on()}", flush=True)
         raise
-    _finish(options, study)
+    _finish(options, payload, study)
     return 0 if study.best is not None else 1
 
 
-def _finish(options: argparse.Namespace, study: Study) -> None:
+def _finish(options: argparse.Namespace, payload: CommandPayload, study: Study) -> None:
     """Print the study, write what was asked for, say how to use it and how to go on."""
     _say(options, study)
     if options.html is not None:
@@ -131,7 +132,7 @@ def _finish(options: argparse.Namespace, study: Study) -> None:
                 if held.best is not None:
                     held.record(path)
             print(f"wrote {path}")
-        print(f"to use it:\n  {how_to_use(options, study, path)}")
+        print(f"to use it:\n  {how_to_use(options, payload, study, path)}")
         if path is None:
             print(f"to write it into a file for --tuned:\n  {how_to_record(study)}")
     if not all(held.is_exhausted for held in (study, *study.others)):
@@ -153,7 +154,7 @@ def _say(options: argparse.Namespace, study: Study) -> None:
         print(f"{size_on_disk(options.storage)}, study {held.key.key}")
 
 
-def _dispatch(options: argparse.Namespace, limits: Limits) -> int:
+def _dispatch(options: argparse.Namespace, payload: CommandPayload, limits: Limits) -> int:
     """A study for each workload, and one schedule with all winners."""
     if options.record is not None or options.html is not None:
         raise UsageError("--record and --html are about one study, --dispatch makes several")
@@ -161,23 +162,23 @@ def _dispatch(options: argparse.Namespace, limits: Limits) -> int:
     studies: list[Study] = []
     for workload in workloads:
         print(f"for {workload}:", flush=True)
-        studies.append(_study(options, limits, [dict(workload.sizes)]))
+        studies.append(_study(options, replace(payload, sizes=dict(workload.sizes)), limits))
         _say(options, studies[-1])
     if len(studies) < 2:
         raise UsageError("--dispatch needs a --space file with two or more `sizes`")
     path = Path(options.dispatch)
     path.write_text(dispatch(studies, path.parent), encoding="utf-8")
-    print(f"wrote {path}\nto use it:\n  tcpx emit {options.file} -s {path}")
+    print(f"wrote {path}\nto use it:\n  {how_to_emit(options, payload, [], str(path))}")
     return 0
 
 
-def _study(options: argparse.Namespace, limits: Limits, sizes: list[dict[str, int]]) -> Study:
+def _study(options: argparse.Namespace, payload: CommandPayload, limits: Limits) -> Study:
     with _listener(options.plain) as listener:
         return tcpx.tune(
-            tcpx.load(options.file),
+            payload.module,
             schedule_of(options),
             executor=options.executor,
-            **search_of(options, limits, sizes, listener),
+            **search_of(options, payload, limits, listener),
         )
 
 

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 import tcpx
+from tcpx.cli.models import CommandPayload
 from tcpx.cli.options import UsageError, params_of, schedule_of, tuned_path
 from tcpx.cli.tune_commands import how_to_emit, how_to_go_on
 from tcpx.cli.tune_ledger import MEBIBYTE, size_on_disk
@@ -20,7 +21,7 @@ def processes_of(options: argparse.Namespace) -> int:
 
 
 def search_of(
-    options: argparse.Namespace, limits: Limits, sizes: list[dict[str, int]], listener: Listener
+    options: argparse.Namespace, payload: CommandPayload, limits: Limits, listener: Listener
 ) -> dict[str, Any]:
     """How to search, as `tcpx.tune` and `tcpx.tune_by_kernel` take it."""
     return {
@@ -31,7 +32,7 @@ def search_of(
         "sampler": options.sampler,
         "seed": options.seed,
         "params": params_of(options),
-        "sizes": sizes,
+        "sizes": [dict(payload.sizes)] if payload.sizes else [],
         "space": options.space,
         "target": options.target,
         "threads": options.threads,
@@ -45,22 +46,22 @@ def search_of(
     }
 
 
-def tune_by_kernel(options: argparse.Namespace, limits: Limits, sizes: list[dict[str, int]], listener: Listener) -> int:
+def tune_by_kernel(options: argparse.Namespace, payload: CommandPayload, limits: Limits, listener: Listener) -> int:
     """Tune, print the table, say how to use the records and how to go on."""
     if options.dispatch is not None or options.html is not None or options.executor != LOCAL:
         raise UsageError("--dispatch, --html and --executor are about one study, --by-kernel makes several here")
     path = options.record or tuned_path(options)
     print(f"records: {path}", flush=True)
     study = tcpx.tune_by_kernel(
-        tcpx.load(options.file),
+        payload.module,
         schedule_of(options),
         record=path,
-        **search_of(options, limits, sizes, listener),
+        **search_of(options, payload, limits, listener),
     )
     print(study.text())
     print(size_on_disk(options.storage))
     if study.has_records:
-        print(f"to use the records:\n  {how_to_emit(options, ['--tuned', path])}")
+        print(f"to use the records:\n  {how_to_emit(options, payload, ['--tuned', path])}")
     if study.is_interrupted:
         print(f"to go on:\n  {how_to_go_on()}")
     return 0

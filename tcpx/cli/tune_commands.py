@@ -4,20 +4,28 @@ import argparse
 import shlex
 import sys
 
+from tcpx.cli.models import CommandPayload
 from tcpx.tune.study import Study
 
 
-def how_to_use(options: argparse.Namespace, study: Study, record: str | None) -> str:
+def how_to_use(options: argparse.Namespace, payload: CommandPayload, study: Study, record: str | None) -> str:
     """The command that emits the winner: from the file that it was recorded in, or else by its params."""
     if record is not None:
-        return how_to_emit(options, ["--tuned", record])
+        return how_to_emit(options, payload, ["--tuned", record])
     named = ((study.names(path), value) for path, value in study.params.items())
-    return how_to_emit(options, [word for name, value in named for word in ("--param", f"{name}={_word(value)}")])
+    return how_to_emit(
+        options, payload, [word for name, value in named for word in ("--param", f"{name}={_word(value)}")]
+    )
 
 
-def how_to_emit(options: argparse.Namespace, given: list[str]) -> str:
-    """The command that emits the payload with these options."""
-    words = [options.file, *(["-s", options.schedule] if options.schedule is not None else [])]
+def how_to_emit(
+    options: argparse.Namespace, payload: CommandPayload, given: list[str], schedule: str | None = None
+) -> str:
+    """The command that emits the payload with these options, by another schedule if one is named."""
+    schedule = schedule or options.schedule
+    words = [options.file, *(["-s", schedule] if schedule is not None else [])]
+    words += [word for name, number in payload.numbers.items() for word in ("--size", f"{name}={number}")]
+    words += [word for name, file in options.input for word in ("--input", f"{name}={file}")]
     words += [] if options.target == "native" else ["--target", options.target]
     words += [] if options.threads == 1 else ["--threads", str(options.threads)]
     return f"tcpx emit {shlex.join([*words, *given])}"

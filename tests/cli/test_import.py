@@ -1,12 +1,14 @@
-"""tcpx import and tcpx run of models of ONNX."""
+"""Models of ONNX in the commands: imported, run, and specialised on sizes and values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import pytest
 
@@ -108,3 +110,103 @@ def test_caches_in_place(tmp_path: Path, tcpx_command: Command) -> None:
     done = tcpx_command("import", str(path), "--capacity", "32", "-o", out)
     assert done.status == 2
     assert "required --state beside --capacity" in done.err
+
+
+HIDDEN = "f (float[N, hidden] x, float[8, 4] w) => (float[N, 4] y) { y = MatMul(x, w) }"
+RESIZED = """f (float[N, 3, H, W] x) => (float[N, 3, A, B] y) <float[4] sc = {1.0, 1.0, 2.0, 2.0}> {
+  y = Resize <mode = "linear"> (x, , sc)
+}"""
+RESHAPED = "f (float[N, M] x) => (float[N, 24] y) <int64[2] s = {-1, 24}> { y = Reshape(x, s) }"
+SHAPED = "f (float[N, 6] x, int64[2] s) => (float[A, B] y) { y = Reshape(x, s) }"
+MODELS = [
+    pytest.param(HIDDEN, ["N=3"], ["hidden=8"], {}, "--size hidden=8", id="a product"),
+    pytest.param(RESIZED, ["N=1"], ["H=5", "W=7"], {}, "--size H=<number> --size W=<number>", id="a resize"),
+    pytest.param(RESHAPED, ["N=2"], ["M=48"], {}, "--size M=<number>", id="a reshape"),
+    pytest.param(SHAPED, ["N=4"], [], {"s": np.array([-1, 3])}, "--input s=FILE.npy", id="a shape"),
+]
+CALLS = [
+    ["run", "--random", "0", "--check"],
+    ["profile", "--seconds", "0.01"],
+    ["bisect"],
+    ["bisect", "--against", "onnx"],
+]
+REST = [["emit", "-o", "OUT"], ["check"], ["explain"], ["freeze", "-o", "OUT.tcps"], ["import", "-o", "OUT"]]
+
+
+def asked(options: str, given: Sequence[str]) -> list[str]:
+    return [word for value in given for word in (options, value)]
+
+
+@pytest.mark.parametrize("command", [*CALLS, *REST], ids=" ".join)
+@pytest.mark.parametrize(("text", "sizes", "numbers", "values", "fix"), MODELS)
+def test_each_command_specialises_a_model(
+    text: str,
+    sizes: list[str],
+    numbers: list[str],
+    values: dict[str, npt.NDArray[np.int64]],
+    fix: str,
+    command: list[str],
+    tmp_path: Path,
+    tcpx_command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(model_of(text), "model.onnx")
+    for name, value in values.items():
+        np.save(f"{name}.npy", value)
+    name, *options = command
+    words = [name, "model.onnx", *options, *(asked("--size", sizes) if command in CALLS else [])]
+    refused = tcpx_command(*words)
+    assert refused.status == 1
+    assert fix in refused.err
+    done = tcpx_command(*words, *asked("--size", numbers), *asked("--input", [f"{name}={name}.npy" for name in values]))
+    assert done.status == 0, done.err
+    assert done.err == "" or command[0] == "emit"
+
+
+def test_a_specialised_model_runs_again(tmp_path: Path, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(model_of(RESHAPED), "model.onnx")
+    os.utime("model.onnx", (1, 1))
+    for length, rows in ((48, 4), (24, 2), (48, 4), (24, 2)):
+        given = ["--random", "0", "--size", f"M={length}", "--size", "N=2"]
+        done = tcpx_command("run", "model.onnx", *given)
+        assert done.status == 0, done.err
+        assert f"out  %y: {rows}x24 float32" in done.out
+    done = tcpx_command("run", "model.onnx", "--random", "0", "--size", "N=2", "--size", "M=48", "--size", "Q=1")
+    assert done.status == 1
+    assert "has no size `Q`" in done.err
+
+
+@pytest.mark.parametrize("by_kernel", [False, True])
+def test_a_model_is_tuned_and_emitted_with_what_it_has_to_know(
+    by_kernel: bool, tmp_path: Path, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shaped = HIDDEN.replace(") =>", ", int64[1] s) =>").replace(
+        "y = MatMul(x, w)", "z = MatMul(x, w) y = Reshape(z, s)"
+    )
+    onnx.save(model_of(shaped.replace("float[N, 4] y", "float[A] y")), "model.onnx")
+    np.save("s.npy", np.array([-1]))
+    given = ["tune", "model.onnx", "--size", "N=3", "--size", "hidden=8", "--input", "s=s.npy", "--target", "generic"]
+    options = ["--trials", "1", "--quick", "--plain", "--final", "0", "--storage", "tune.db", "--record", "model.yaml"]
+    monkeypatch.setattr("sys.argv", ["tcpx", *given, *options])
+    done = tcpx_command(*given, *options, *(["--by-kernel"] if by_kernel else []))
+    assert done.status == 0, done.err
+    assert "no candidate is right" not in done.out
+    if not by_kernel:
+        command = "tcpx emit model.onnx --size hidden=8 --input s=s.npy --target generic --tuned model.yaml"
+        assert command in done.out
+        made = tcpx_command(*command.split()[1:], "-o", "out")
+        assert made.status == 0, made.err
+        assert "tuned: " in made.out
+
+
+def test_only_a_model_is_specialised(files: SimpleNamespace, tcpx_command: Command) -> None:
+    for words in (["--size", "N=8"], ["--input", "x=x.npy"]):
+        for name in ("emit", "check", "explain"):
+            done = tcpx_command(name, files.payload, *words)
+            assert done.status == 2
+            assert f"{words[0]} of this command is for a model, FILE.onnx" in done.err
+    done = tcpx_command("check", files.schedule, "--size", "N=8")
+    assert (done.status, "--size and --input are for a model" in done.err) == (2, True)

@@ -1,7 +1,7 @@
 """What an import may end with, beside a module."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,33 +13,55 @@ _MOST_SHOWN: Final = 40
 
 
 class OnnxError(TcpxError):
-    """An ONNX file that cannot be read, or that breaks a rule of its operators."""
+    """An ONNX file that cannot be read, or that breaks a rule of its operators. With numbers for `dims`, or for some of
+    them, it may be none."""
+
+    def __init__(self, diagnostic: Diagnostic, dims: Iterable[str] = ()) -> None:
+        super().__init__(diagnostic)
+        self.dims = tuple(dims)
 
     @classmethod
-    def at(cls, place: Location | str, message: str, required: str, found: str, fix: str | None = None) -> "OnnxError":
-        """An error at a node, or about a whole file."""
+    def at(
+        cls,
+        place: Location | str,
+        message: str,
+        required: str,
+        found: str,
+        fix: str | None = None,
+        sizes: Sequence[Dim] = (),
+    ) -> "OnnxError":
+        """An error at a node, or about a whole file, which may be none where `sizes` are numbers."""
         where = Location(place, 1, 1) if isinstance(place, str) else place
-        return cls(Diagnostic(message, payload=where, required=required, found=found, fix=fix))
+        fix = fix or numbers_for(sizes)
+        return cls(Diagnostic(message, payload=where, required=required, found=found, fix=fix), dims_of(sizes))
+
+    def with_places(self, schedule: Location | None = None, payload: Location | None = None) -> TcpxError:
+        return type(self)(super().with_places(schedule, payload).diagnostic, self.dims)
+
+
+def dims_of(sizes: Iterable[Dim]) -> tuple[str, ...]:
+    """The names of the dims that sizes depend on."""
+    return tuple(sorted({symbol.name for size in sizes for symbol in symbols(size)}))
 
 
 def numbers_for(sizes: Sequence[Dim]) -> str | None:
     """How numbers are given to the dims that sizes depend on, that very number where a dim and a number differ; None
     where they are numbers."""
-    names = sorted({symbol.name for size in sizes for symbol in symbols(size)})
+    names = dims_of(sizes)
     known = [size for size in sizes if isinstance(size, int)]
     is_pair = len(sizes) == 2 and len(known) == 1 and any(as_symbol(size) for size in sizes)
-    value = str(known[0]) if is_pair else "N"
+    value = str(known[0]) if is_pair else "<number>"
     python, shell = ", ".join(f'"{name}": {value}' for name in names), " ".join(f"--size {n}={value}" for n in names)
     return f"sizes={{{python}}}, or {shell}" if names else None
 
 
-def with_numbers(error: VerifyError, sizes: Sequence[Dim]) -> VerifyError:
+def with_numbers(error: VerifyError, sizes: Sequence[Dim]) -> TcpxError:
     """What the payload refuses of a node, with how to give numbers to those of these dims that it names."""
     known = error.diagnostic
     named = {symbol.name: size for size in sizes if (symbol := as_symbol(size)) is not None}
     words = set(re.findall(r"\w+", f"{known.required} {known.found}"))
-    fix = known.fix or numbers_for([size for name, size in named.items() if name in words])
-    return type(error)(replace(known, fix=fix))
+    free = [size for name, size in named.items() if name in words]
+    return OnnxError(replace(known, fix=known.fix or numbers_for(free)), dims_of(free)) if free else error
 
 
 @frozen
@@ -50,6 +72,8 @@ class Finding:
     operator: str
     reason: str
     place: Location | None = None
+    dims: tuple[str, ...] = ()
+    """With numbers for them a payload could."""
 
     def __str__(self) -> str:
         return f"{self.operator} `{self.node}`: {self.reason}"
@@ -58,9 +82,12 @@ class Finding:
 class UnsupportedError(OnnxError):
     """A model with nodes that are not supported: `findings` has all of them."""
 
-    def __init__(self, diagnostic: Diagnostic, findings: Sequence[Finding] = ()) -> None:
-        super().__init__(diagnostic)
+    def __init__(self, diagnostic: Diagnostic, dims: Iterable[str] = (), findings: Sequence[Finding] = ()) -> None:
+        super().__init__(diagnostic, dims)
         self.findings = tuple(findings)
+
+    def with_places(self, schedule: Location | None = None, payload: Location | None = None) -> TcpxError:
+        return type(self)(super().with_places(schedule, payload).diagnostic, self.dims, self.findings)
 
     @classmethod
     def of(cls, file: str, findings: Sequence[Finding]) -> "UnsupportedError":
@@ -75,6 +102,7 @@ class UnsupportedError(OnnxError):
                 found=f"{len(findings)} other node(s)",
                 notes=(*shown, *([f"and {rest} more"] if rest else [])),
             ),
+            dict.fromkeys(name for finding in findings for name in finding.dims),
             findings,
         )
 
@@ -85,6 +113,7 @@ class Unsupported(Exception):  # noqa: N818 - a rule says so of one node; the im
     def __init__(self, reason: str, sizes: Sequence[Dim] = ()) -> None:
         fix = numbers_for(sizes)
         super().__init__(f"{reason}; say numbers: {fix}" if fix else reason)
+        self.dims = dims_of(sizes)
 
 
 class NotConstant(Exception):  # noqa: N818 - the importer asks for the inputs, or lists the node

@@ -87,7 +87,7 @@ class Importer:
             try:
                 made = self._import(proto, name, place, inputs, outputs, scope)
             except Unsupported as error:
-                self.findings.append(Finding(name, proto.op_type, str(error), place))
+                self.findings.append(Finding(name, proto.op_type, str(error), place, error.dims))
             except VerifyError as error:
                 sizes = [d for t in inputs if t is not None for d in t.shape]
                 raise with_numbers(error, sizes).with_places(payload=place) from error
@@ -225,7 +225,7 @@ class Importer:
         self.run(nodes, inner)
         for k, finding in enumerate(self.findings[before:], before):
             if finding.node != name:
-                self.findings[k] = Finding(name, f"{finding.operator} in the body of", finding.reason, finding.place)
+                self.findings[k] = replace(finding, node=name, operator=f"{finding.operator} in the body of")
         return [inner.values.get(output) for output in body.output]
 
     def _subgraph(self, graph: onnx.GraphProto, given: Sequence[Tensor], scope: Scope) -> Sequence[Tensor]:

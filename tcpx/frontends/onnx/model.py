@@ -53,7 +53,7 @@ class Model(Source):
                 f"the model has to know the value of {names}",
                 f"a value for {names}: {found.why}",
                 "an input",
-                f"model.specialized({{{given}}})",
+                f"model.specialized({{{given}}}), or {' '.join(f'--input {name}=FILE.npy' for name in found.needs)}",
             )
         return found.module
 
@@ -84,8 +84,9 @@ class Model(Source):
         constants = self.module.constants
         return {name: array for name in constants if (array := constants.get(name)) is not None}
 
-    def specialized(self, values: Mapping[str, Array]) -> Model:
-        """The same model with inputs that are constant. Raises OnnxError."""
+    def specialized(self, values: Mapping[str, Array] | None = None, sizes: Mapping[str, int] | None = None) -> Model:
+        """The same model with inputs that are constant, and numbers for dims. Raises OnnxError."""
+        values = values or {}
         known = {port.name: port.type.tensor_type for port in self.proto.graph.input}
         held = {name: np.asarray(array) for name, array in values.items()}
         for name, array in held.items():
@@ -98,7 +99,7 @@ class Model(Source):
             if wanted:
                 found = f"{array.dtype} of shape {array.shape}"
                 raise OnnxError.at(self.file, f"the input `{name}` is another array", wanted, found)
-        return replace(self, values={**self.values, **held})
+        return replace(self, values={**self.values, **held}, sizes={**self.sizes, **_numbers(self.file, sizes or {})})
 
 
 def load(
@@ -127,17 +128,21 @@ def load(
     else:
         file, base = source.graph.name or "<model>", Path()
         proto = checked(source, Path(file))
-    numbers: dict[str, int] = {}
-    for name, number in (sizes or {}).items():
-        numbers[name] = _count(number)
-        if numbers[name] < 0:
-            raise OnnxError.at(file, f"`{name}` has no such size", "an integer, 0 or more", str(number))
+    numbers = _numbers(file, sizes or {})
     if capacity is not None and (not state or _count(capacity) < 1):
         found = f"capacity={capacity}{'' if state else ' without state'}"
         raise OnnxError.at(file, "no cache has this capacity", "a number from 1 on, beside `state`", found)
     where = Path(folder) if folder is not None else base
     model = Model(proto, file, where, {}, numbers, state, capacity)
     return model.specialized(values) if values else model
+
+
+def _numbers(file: str, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes of dims as ints. Raises OnnxError."""
+    for name, number in sizes.items():
+        if _count(number) < 0:
+            raise OnnxError.at(file, f"`{name}` has no such size", "an integer, 0 or more", str(number))
+    return {name: _count(number) for name, number in sizes.items()}
 
 
 def _count(number: object) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from tcpx.frontends.onnx.broadcasting import Shape
-from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported, numbers_for
+from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, objects
 from tcpx.frontends.onnx.writing import Append, Writer
 from tcpx.payload.diagnostics import Location
@@ -101,11 +101,14 @@ class Node:
         return value_of(self.w, tensor)
 
     def array(self, index: int) -> Array:
-        """The numbers of an operand that has to be known. Raises NotConstant."""
+        """The numbers of an operand that has to be known. Raises NotConstant, and Unsupported where sizes decide
+        them."""
         tensor = self.input(index)
-        if tensor.array is None:
-            raise self._unknown(index, tensor)
-        return tensor.array
+        if tensor.array is not None:
+            return tensor.array
+        if tensor.sizes is not None:
+            raise Unsupported(_constant(index, tensor), tensor.sizes.ravel().tolist())
+        raise self._unknown(index, tensor)
 
     def numbers(self, index: int) -> list[int]:
         """The integers of an operand that has to be known."""
@@ -140,8 +143,7 @@ class Node:
         return found
 
     def _unknown(self, index: int, tensor: Tensor) -> NotConstant:
-        what = f"operand {index} (`{tensor.name}`) has to be constant"
-        return NotConstant(what, tensor.sources, self.name, self.operator, self.place)
+        return NotConstant(_constant(index, tensor), tensor.sources, self.name, self.operator, self.place)
 
     def dims(self, index: int) -> list[Dim]:
         """The same as a list."""
@@ -151,12 +153,12 @@ class Node:
         """The shape of an operand."""
         return self.input(index).shape
 
-    def static(self, index: int = 0) -> tuple[int, ...]:
-        """The shape of an operand that has to be numbers. Raises Unsupported."""
-        found = self.shape(index)
-        held = tuple(n for n in found if isinstance(n, int))
+    def static(self, axes: Sequence[int], index: int = 0) -> list[int]:
+        """The sizes of an operand along axes where they have to be numbers. Raises Unsupported."""
+        found = [self.shape(index)[axis] for axis in axes]
+        held = [n for n in found if isinstance(n, int)]
         if len(held) != len(found):
-            raise Unsupported(f"a shape with sizes known when called: {self.input(index)}")
+            raise Unsupported(f"a shape with sizes known when called: {self.input(index)}", found)
         return held
 
     def dtype(self, index: int = 0) -> ScalarType:
@@ -265,7 +267,11 @@ class Node:
     def error(self, message: str, required: str, found: str, sizes: Sequence[Dim] = ()) -> OnnxError:
         """An error at this node. It may be none where the dims of `sizes` are numbers."""
         message = f"{self.operator} `{self.name}`: {message}"
-        return OnnxError.at(self.place, message, required, found, numbers_for(sizes))
+        return OnnxError.at(self.place, message, required, found, sizes=sizes)
+
+
+def _constant(index: int, tensor: Tensor) -> str:
+    return f"operand {index} (`{tensor.name}`) has to be constant"
 
 
 def value_of(w: Writer, tensor: Tensor) -> Value:

@@ -178,3 +178,26 @@ def test_a_shape_cast_to_a_dtype_that_has_not_all_sizes(name: str, to: int, dtyp
     for extent in (1, 2, 200):
         found = tcpx.evaluate(module, np.zeros((extent, 300), np.float32))
         np.testing.assert_array_equal(found, np.array([extent, 300]).astype(dtype))
+
+
+def test_dims_that_a_size_has_to_be_known_of() -> None:
+    """A Resize needs the dims that it changes, and what a shape of the graph decides needs the dims of that shape."""
+    text = """f (float[N, 3, H, W] x) => (float y) <float[4] scales = {1.0, 1.0, 2.0, 1.0}> {
+      y = Resize (x, , scales)
+    }"""
+    with pytest.raises(tcpx.onnx.UnsupportedError, match=r"--size H=<number>$") as error:
+        _ = loaded(text).module
+    assert error.value.dims == ("H",)
+    assert error.value.findings[0].dims == ("H",)
+    model = loaded(text).specialized(sizes={"H": 5})
+    x = np.arange(2 * 3 * 5 * 2, dtype=np.float32).reshape(2, 3, 5, 2)
+    np.testing.assert_array_equal(tcpx.evaluate(model.module, x), x.repeat(2, axis=2))
+    text = "f (int64[K] i, float[M] x, float[2] v) => (float y) { depth = Shape (x) y = OneHot (i, depth, v) }"
+    with pytest.raises(tcpx.onnx.UnsupportedError, match=r"`depth`\) has to be constant; .*--size M=<number>$"):
+        _ = loaded(text).module
+    assert loaded(text).specialized(sizes={"M": 4}).module.main.returned
+
+
+def test_numbers_that_are_no_sizes() -> None:
+    with pytest.raises(tcpx.onnx.OnnxError, match="`hidden` has no such size"):
+        loaded(NUMBERS[0][0]).specialized(sizes={"hidden": -1})

@@ -18,6 +18,7 @@ from tcpx.payload.types import accumulator_of, f32, shape_of
 MOST_PLACES: Final = 1 << 20
 """Of one axis, whose places are listed; beside them, their weights."""
 MOST_WEIGHTS: Final = 1 << 24
+_CROP: Final = "tf_crop_and_resize"
 _NEAREST: Final[dict[str, Callable[[float], float]]] = {
     "round_prefer_floor": lambda x: ceil(x - 0.5),
     "round_prefer_ceil": lambda x: floor(x + 0.5),
@@ -30,22 +31,20 @@ _NEAREST: Final[dict[str, Callable[[float], float]]] = {
 def upsample(n: Node) -> Result:
     """As many elements along each axis as scales say."""
     scales = [float(s) for s in np.asarray(n.array(1)).ravel()] if n.version >= 9 else list(n.raw("scales"))
-    own = n.static()
-    sizes = _scaled(n, own, scales)
-    return _resized(
-        n, n.value(0), list(range(len(own))), sizes, scales, n.text("mode", "nearest"), "asymmetric", "floor"
-    )
+    axes, scales = _changed(n, list(range(n.input(0).rank)), scales)
+    sizes = _scaled(n, n.static(axes), scales)
+    return _resized(n, n.value(0), axes, sizes, scales, n.text("mode", "nearest"), "asymmetric", "floor")
 
 
 @rule("Resize")
 def resize(n: Node) -> Result:
     """To sizes, or by scales, along axes."""
-    own = n.static()
-    axes = n.axes(n.ints("axes"), len(own)) if n.raw("axes") is not None else list(range(len(own)))
+    rank = n.input(0).rank
+    axes = n.axes(n.ints("axes"), rank) if n.raw("axes") is not None else list(range(rank))
     scales_at, sizes_at = (1, None) if n.version < 11 else (2, 3)
-    extents = [own[a] for a in axes]
+    transform = n.text("coordinate_transformation_mode", "half_pixel") if n.version >= 11 else "asymmetric"
     if sizes_at is not None and n.has(sizes_at) and n.numbers(sizes_at):
-        sizes = n.numbers(sizes_at)
+        sizes, extents = n.numbers(sizes_at), n.static(axes)
         if len(sizes) != len(axes) or 0 in extents:
             required = f"{len(axes)} of them, of dims that are not empty"
             raise n.error("a size for each axis", required, f"{sizes} of {extents}")
@@ -56,12 +55,21 @@ def resize(n: Node) -> Result:
             scales, sizes = [one] * len(axes), [floor(one * d + 0.5) for d in extents]
     else:
         scales = [float(s) for s in np.asarray(n.array(scales_at)).ravel()]
-        sizes = _scaled(n, extents, scales)
+        if transform != _CROP:
+            axes, scales = _changed(n, axes, scales)
+        sizes = _scaled(n, n.static(axes), scales)
     if min(sizes, default=1) < 0:
         raise n.error("a size for each axis", "0 or more", str(sizes))
-    transform = n.text("coordinate_transformation_mode", "half_pixel") if n.version >= 11 else "asymmetric"
     nearest = n.text("nearest_mode", "round_prefer_floor") if n.version >= 11 else "floor"
     return _resized(n, n.value(0), axes, sizes, scales, n.text("mode", "nearest"), transform, nearest)
+
+
+def _changed(n: Node, axes: Sequence[int], scales: Sequence[float]) -> tuple[list[int], list[float]]:
+    """The axes whose scale is not 1, and their scales: the sizes of the others need not be numbers."""
+    if len(scales) != len(axes):
+        raise n.error("a scale for each axis", f"{len(axes)} numbers above 0", str(list(scales)))
+    changed = [(axis, scale) for axis, scale in zip(axes, scales, strict=True) if scale != 1]
+    return [axis for axis, _ in changed], [scale for _, scale in changed]
 
 
 def _scaled(n: Node, extents: Sequence[int], scales: Sequence[float]) -> list[int]:
@@ -82,8 +90,8 @@ def _resized(
     nearest: str,
 ) -> Value:
     dtype = n.dtype()
-    roi = [float(v) for v in np.asarray(n.array(1)).ravel()] if transform == "tf_crop_and_resize" else []
-    own = n.static()
+    roi = [float(v) for v in np.asarray(n.array(1)).ravel()] if transform == _CROP else []
+    own = dict(zip(axes, n.static(axes), strict=True))
     if roi and len(roi) != 2 * len(axes):
         raise n.error("where a crop begins and ends along each axis", f"{2 * len(axes)} numbers", str(len(roi)))
     for k, (axis, size, scale) in enumerate(zip(axes, sizes, scales, strict=True)):
