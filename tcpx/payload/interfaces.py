@@ -829,14 +829,16 @@ class Structured(Tileable):
             if part is None or name in found:
                 return None
             found[name] = part
-        if read_whole & found.keys():
-            return None
+        return None if read_whole & found.keys() else self._box(found)
+
+    def _box(self, parts: Mapping[str, tuple[Dim, Dim]]) -> Box | None:
+        """The iterations of these parts of dims; None for a part that goes on from elements before it."""
         box = Box.at_origin(self.extents())
         for position, it in enumerate(self.iterators()):
-            if it.name in found:
-                if it.is_sequential and found[it.name][0] != 0:  # it goes on from the elements before
+            if it.name in parts:
+                if it.is_sequential and parts[it.name][0] != 0:
                     return None
-                box = box.along(position, *found[it.name])
+                box = box.along(position, *parts[it.name])
         return box
 
     def iteration_of_result(self, tile: Tile, number: int = 0) -> Box | None:
