@@ -46,6 +46,10 @@ class Composite(Tileable):
         """The dtype that it is computed in."""
         return accumulator_of(dtype_of(self.result.type))
 
+    def in_range(self, x: Wide) -> Wide:
+        """Intermediate values of the reference: infinite where they are in the dtype that it is computed in."""
+        return in_range(x, self.wide)
+
     def domain(self) -> tuple[Dim, ...]:
         known = dict[str | None, Dim]()
         for indexing_map, value in (*zip(self.maps(), self.operands, strict=False), (self.result_map(), self.result)):
@@ -194,6 +198,13 @@ class AlongDims(Composite):
         """The mean of a value along the dims."""
         return divided(build, self.combined(build, ReduceSum, value), self.count)
 
+    def total(self, x: Wide) -> Wide:
+        """The sums of the reference, their dims kept at 1: those in float64, but where a sum in the dtype that it is
+        computed in overflows."""
+        exact: Wide = np.sum(x, self.reduced, keepdims=True)
+        narrow = float64(np.sum(x.astype(self.wide.numpy), self.reduced, keepdims=True))
+        return np.where(np.isfinite(narrow), exact, narrow)
+
 
 class AlongListedDims(AlongDims):
     """One with a list of them, `dims`."""
@@ -240,6 +251,12 @@ def placed(build: Build, value: Value, dims_: Sequence[int], type_: Type, dtype:
 def float64(array: Array) -> Wide:
     """An array in the precision of the reference."""
     return array.astype(np.float64)
+
+
+def in_range(x: Wide, dtype: ScalarType) -> Wide:
+    """Values in float64, infinite where they are in a dtype."""
+    narrow = float64(x.astype(dtype.numpy))
+    return np.where(np.isinf(narrow), narrow, x)
 
 
 def rounded(array: npt.ArrayLike, dtype: ScalarType) -> tuple[Array]:

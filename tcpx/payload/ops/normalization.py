@@ -126,12 +126,12 @@ class Norm(AlongListedDims):
         x, along = float64(args[0]), self.reduced
         count = max(1, int(np.prod([x.shape[k] for k in along])))
         if is_centred:
-            x = x - np.sum(x, along, keepdims=True) / count
-        made = x / np.sqrt(np.sum(x * x, along, keepdims=True) / count + self.epsilon)
+            x = self.in_range(x - self.total(x) / count)
+        made = x / np.sqrt(self.total(x * x) / count + self.epsilon)
         spread = tuple(k for k in range(x.ndim) if k not in along)
         for name, array in zip(self.given, args[1:], strict=True):
             operand = np.expand_dims(float64(array), spread)
-            made = made * operand if name == "scale" else made + operand
+            made = self.in_range(made * operand) if name == "scale" else made + operand
         return np.asarray(made)
 
 

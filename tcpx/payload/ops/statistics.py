@@ -45,10 +45,11 @@ class Statistic(AlongListedDims):
         raise self.error("the operation declares no decomposition", required="an operation with this method")
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return rounded(self.reference(float64(args[0])), dtype_of(self.result.type))
+        made = self.reference(float64(args[0]))
+        return rounded(made.reshape([args[0].shape[k] for k in self.kept]), dtype_of(self.result.type))
 
     def reference(self, x: Wide) -> Wide:
-        """The function in float64."""
+        """The function in float64, with dims of 1 for those of `dims`."""
         raise self.error("the operation declares no values", required="an operation with this method")
 
     def of_count(self, x: Wide) -> float:
@@ -68,7 +69,7 @@ class ReduceMean(Statistic):
         return self.mean(build, x)
 
     def reference(self, x: Wide) -> Wide:
-        return np.asarray(np.sum(x, self.reduced) / np.float64(self.of_count(x)))
+        return self.total(x) / np.float64(self.of_count(x))
 
 
 @register
@@ -88,9 +89,8 @@ class ReduceVariance(Statistic):
         return divided(build, self.combined(build, ReduceSum, squared(build, centred)), divisor)
 
     def reference(self, x: Wide) -> Wide:
-        mean = np.sum(x, self.reduced, keepdims=True) / np.float64(self.of_count(x))
-        total = np.sum((x - mean) ** 2, self.reduced)
-        return np.asarray(total / np.float64(max(0, self.of_count(x) - self.correction)))
+        centred = self.in_range(x - self.total(x) / np.float64(self.of_count(x)))
+        return self.total(centred**2) / np.float64(max(0, self.of_count(x) - self.correction))
 
 
 @register
@@ -105,7 +105,7 @@ class ReduceL2(Statistic):
         return build(Sqrt.of(self.combined(build, ReduceSum, squared(build, x))))
 
     def reference(self, x: Wide) -> Wide:
-        return np.asarray(np.sqrt(np.sum(x * x, self.reduced)))
+        return np.sqrt(self.total(x * x))
 
 
 @register
@@ -127,5 +127,4 @@ class ReduceLogsumexp(Statistic):
     def reference(self, x: Wide) -> Wide:
         largest = np.max(x, axis=self.reduced, keepdims=True, initial=-np.inf) if self.reduced else x
         finite = np.where(np.isinf(largest), 0, largest)
-        total: Wide = np.asarray(np.log(np.sum(np.exp(x - finite), self.reduced)))
-        return np.asarray(total + finite.reshape(total.shape))
+        return np.log(self.total(np.exp(x - finite))) + finite

@@ -224,8 +224,8 @@ class ReduceArgmin(ArgReduce):
 @register
 class ReduceMoments(TupleReduce):
     """Count, mean and sum of squared differences from the mean over `dims`, in one pass, combined as by Chan, Golub and
-    LeVeque (1979); all are 0 without elements. With infinities, mean and squares are NaN, in any order. Counts are
-    exact up to 2**24 in f32."""
+    LeVeque (1979); all are 0 without elements. With infinities, mean and squares are NaN, in any order, and
+    with elements whose squares are beyond the dtype, the squares are. Counts are exact up to 2**24 in f32."""
 
     __slots__ = ()
     opcode = "tcp.reduce_moments"
@@ -266,6 +266,7 @@ class ReduceMoments(TupleReduce):
         count = np.full(shape, float(np.prod([x.shape[k] for k in self.reduced])))
         mean = np.sum(x, self.reduced) / np.maximum(count, 1)
         squares = np.sum((x - np.expand_dims(mean, self.reduced)) ** 2, self.reduced)
+        squares = np.where(np.any(np.isinf(np.square(given)), self.reduced), np.nan, squares)
         if len(args) > 1:
             n, before, more = (a.astype(np.float64) for a in args[1:])
             delta, total = mean - before, np.maximum(n + count, 1)
