@@ -34,14 +34,23 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
             saved.restore(state)
     if statement.orelse is None and len(failures) == 1:
         return None
+    if statement.orelse is None:
+        raise _of_all(failures)
     error = frame.error(
-        statement.orelse.message if statement.orelse is not None else "every alternative of `try` failed",
+        statement.orelse.message,
         statement,
         required="an alternative that applies",
         notes=_reasons(failures),
         kind=Kind.SILENCEABLE,
     )
     raise StepError(error.diagnostic) if _refused_steps(failures) else error
+
+
+def _of_all(failures: list[ScheduleError]) -> ScheduleError:
+    """The failure of a `try`: that of the alternative whose step failed first, with the others as notes."""
+    first, others = _first_refused(failures)
+    notes = (*first.diagnostic.notes, "every alternative of the `try` around it failed", *_reasons(others))
+    return (StepError if isinstance(first, StepError) else ScheduleError)(replace(first.diagnostic, notes=notes))
 
 
 def _try_or_remark(
@@ -75,7 +84,8 @@ def _try_or_remark(
                     computed_otherwise(label, place, refused[0].diagnostic, _reasons(refused[1:]))
                 )
             return returned
-    state.trace.remarks.append(left_as_it_is(label, place, failures[0].diagnostic, _reasons(failures[1:])))
+    first, others = _first_refused(failures)
+    state.trace.remarks.append(left_as_it_is(label, place, first.diagnostic, _reasons(others)))
     return None
 
 
@@ -87,6 +97,13 @@ def _judged(error: ScheduleError, state: State, saved: Savepoint) -> ScheduleErr
 
 def _refused_steps(failures: list[ScheduleError]) -> list[ScheduleError]:
     return [failure for failure in failures if isinstance(failure, StepError)]
+
+
+def _first_refused(failures: list[ScheduleError]) -> tuple[ScheduleError, list[ScheduleError]]:
+    """The first failure of a step, and the others; without any, the first. What fails before a step is for something
+    else."""
+    first = next(iter(_refused_steps(failures)), failures[0])
+    return first, [failure for failure in failures if failure is not first]
 
 
 def _is_recovered(error: ScheduleError, state: State) -> bool:

@@ -104,7 +104,44 @@ def test_what_does_not_hold_behind_a_step_is_a_refusal() -> None:
 def test_a_refused_step_inside_of_another_try_counts() -> None:
     inner = "try { tile(mm, [q: 4]) } else { require false }"
     (remark,) = run(A + f"try {{ {inner} }} else {{ tile(mm, [m: 6]) }} else remark mm").remarks
-    assert remark.message.startswith("%a is computed in another way: every alternative of `try` failed")
+    assert remark.message == "%a is computed in another way: %a has no dim `q`"
+    assert remark.schedule is not None
+    assert remark.schedule.span == "tile(mm, [q: 4])"
+    assert remark.notes[0] == "every alternative of the `try` around it failed"
+    assert remark.notes[1].endswith("a requirement of the schedule does not hold")
+
+
+@pytest.mark.parametrize("condition", ['require mm.attribute("ragged") != ""', "require size(mm.n) > 800"])
+def test_a_block_for_something_else_is_not_why_nothing_was_done(condition: str) -> None:
+    (remark,) = run(A + f"try {{ {condition} }} else {{ tile(mm, [q: 4]) }} else remark mm").remarks
+    assert remark.message == "%a is left as it is: %a has no dim `q`"
+    assert len(remark.notes) == 1
+    (remark,) = run(A + f"try {{ {condition} }} else remark mm").remarks
+    assert remark.message.startswith("%a is left as it is: ")
+
+
+SOFTMAX = """
+func @f(%x: tensor<[N]x40xf32>) -> tensor<[N + 2]x40xf32> symbols [N: 1..] {
+  %p = tcp.pad(%x) {value = 0.0, low = [1, 0]} : tensor<[N + 2]x40xf32>
+  %y = tcp.softmax(%p) {dim = 1} : tensor<[N + 2]x40xf32>
+  tcp.return(%y)
+}
+"""
+EXP = """
+func @f(%x: tensor<[N]x40xf32>) -> tensor<[3*N]x40xf32> symbols [N: 1..] {
+  %p = tcp.pad(%x) {value = 0.0, low = [1, 0], interior = [2, 0]} : tensor<[3*N]x40xf32>
+  %y = tcp.exp(%p) : tensor<[3*N]x40xf32>
+  tcp.return(%y)
+}
+"""
+
+
+@pytest.mark.parametrize("payload", [SOFTMAX, EXP])
+def test_remarks_of_the_default_schedule_say_which_step_failed(payload: str) -> None:
+    remarks = run_schedule(parse(payload), program_or_default(None), TARGET).remarks
+    assert remarks
+    for remark in remarks:
+        assert not any(text in remark.message for text in ("`try`", "attribute", "a requirement of the schedule"))
 
 
 def test_remarks_of_what_is_undone_go_with_it() -> None:
