@@ -86,13 +86,15 @@ class _Merged:
         reads = [whole.get(m) or _read_at(m, index) for m in op.maps()]
         elements = [self._element(value, at, op) for value, at in zip(op.inputs, reads, strict=True)]
         elements += [self._position(p, index) for p in op.positions()]
-        made = op.elements(lambda made: self._build(made, source_name(op)), elements, [])
+        made = op.elements(lambda inner: self._build(inner, op), elements, [])
         self.elements |= dict(zip(op.results, made, strict=True))
 
-    def _build(self, op: Operation, name: str) -> Value:
-        self.block.append(op)
-        op.result.name = op.name = name
-        return op.result
+    def _build(self, inner: Operation, source: Operation) -> Value:
+        """Append a part of an operation to the body, with its name and its place in the payload."""
+        self.block.append(inner)
+        inner.result.name = inner.name = source_name(source)
+        inner.location = inner.location or source.location
+        return inner.result
 
     def _element(self, value: Value, indexing_map: IndexingMap, reader: Structured) -> Value:
         """The element of a value that an iteration reads, through what only moves it."""
@@ -119,8 +121,8 @@ class _Merged:
     def _literal(self, made: Operation) -> Value:
         """The number that every element of a result is."""
         if fills(made):
-            return made.elements(lambda op: self._build(op, source_name(made)), [], [])[0]
-        return self._build(new.literal(made.number or 0, dtype_of(made.result.type)), source_name(made))
+            return made.elements(lambda op: self._build(op, made), [], [])[0]
+        return self._build(new.literal(made.number or 0, dtype_of(made.result.type)), made)
 
     def _position(self, position: Position, index: Mapping[Symbol, Dim]) -> Value:
         at = Position(substitute(position.expression, {**index}), position.dtype, position.origin)

@@ -71,3 +71,20 @@ def test_casts(dtype: ScalarType, target: str) -> None:
     made = [(other.name, f"tcp.cast(%x) : tensor<3x70x{other}>") for other in DTYPES if other != dtype]
     found = {name for name, text in made if by_lanes(arguments, text, target)}
     assert found == {to for source, to in WITHOUT[target] if source == dtype.name}
+
+
+FUSED = """func @f(%x: tensor<[N]xsi8>, %y: tensor<[N]xsi8>) -> tensor<[N]xsi8> symbols [N] {
+  %a = tcp.add(%x, %y) : tensor<[N]xsi8>
+  %b = tcp.pow(%a, %y) : tensor<[N]xsi8>
+  %c = tcp.max(%b, %x) : tensor<[N]xsi8>
+  %d = tcp.pow(%c, %y) : tensor<[N]xsi8>
+  %e = tcp.sub(%d, %x) : tensor<[N]xsi8>
+  tcp.return(%e)
+}
+"""
+
+
+def test_a_remark_points_at_the_operation_of_a_fused_cluster_that_it_is_about() -> None:
+    remarks = tcpx.compile(tcpx.parse(FUSED), target="x86_avx2").remarks
+    assert [remark.message for remark in remarks] == ["tcp.pow of si8 is computed lane by lane"] * 2
+    assert [remark.payload.line for remark in remarks if remark.payload is not None] == [3, 5]
