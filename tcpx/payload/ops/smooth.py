@@ -135,7 +135,7 @@ class Hardsigmoid(RealFunction, Unary):
 
 @register
 class Hardswish(RealFunction, Unary):
-    """a * min(max(a + 3, 0), 6) / 6; 0 at -inf."""
+    """a * min(max(a + 3, 0), 6) / 6; -0.0 at -inf."""
 
     __slots__ = ()
     opcode = "tcp.hardswish"
