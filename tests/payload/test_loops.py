@@ -69,9 +69,9 @@ def test_a_tiled_matmul_with_bias_in_branches(sizes: tuple[int, int, int]) -> No
     np.testing.assert_array_equal(made, np.add(np.matmul(x, w), b))
 
 
-def loop(kind: str, body: str, result: str = "tensor<[M]xf32>") -> Module:
+def loop(kind: str, body: str, result: str = "tensor<[M]xf32>", least: int = 2) -> Module:
     return parse(
-        f"""func @f(%x: tensor<[M]xf32>) -> {result} symbols [M: 2..] {{
+        f"""func @f(%x: tensor<[M]xf32>) -> {result} symbols [M: {least}..] {{
           %init = tcp.fill {{value = 0.0}} : {result}
           %r = gml_st.{kind} %i in 0 to M step 1 (%o = %init) {{
             {body}
@@ -208,7 +208,8 @@ def test_what_nobody_writes_is_poison() -> None:
 
 @pytest.mark.parametrize(("offset", "size"), [("M - 1", 2), ("-1", 1), ("M", 1)])
 def test_a_subset_outside_its_source_is_an_error(offset: str, size: int) -> None:
-    module = loop("for", f"%v = gml_st.materialize(%x) tile [{offset}] [{size}] : tensor<{size}xf32>")
+    """In a loop that may have no iteration, in a call that has some."""
+    module = loop("for", f"%v = gml_st.materialize(%x) tile [{offset}] [{size}] : tensor<{size}xf32>", least=0)
     with pytest.raises(VerifyError) as caught:
         evaluate_func(module, module.main, [np.zeros(3, np.float32)])
     assert caught.value.diagnostic.message == "%v (gml_st.materialize): a subset leaves its source"
