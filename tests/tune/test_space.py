@@ -310,4 +310,5 @@ func @f(%x: tensor<64x512xf32>) -> tensor<64x512xf32> {
     default = tcpx.load_schedule(LIBRARY / "default.tcps")
     found = {v.path.rpartition("/")[2]: (v.items({}), v.default_value({})) for v in
              tcpx.search_space(module, default, target="x86_avx512").variables}  # fmt: skip
-    assert found == {"reduce_row.nv": ((1, 2, 4, 8), 4), "in_vectors.nv": ((1, 2, 4, 8), 4)}
+    knobs = {"rows.nr": ((1, 2, 4, 8), 1), "reduce_row.nv": ((1, 2, 4, 8), 4), "in_vectors.nv": ((1, 2, 4, 8), 4)}
+    assert found == knobs
