@@ -275,7 +275,7 @@ class Pad(View):
         facts = facts_at(self)
         for have, wide, low, spacing in zip(before, after, self.before, self.spacing, strict=True):
             needed = low + (have if spacing == 1 else maximum(0, have * spacing - (spacing - 1)))
-            holds = _fits(needed, have, wide, low, spacing)
+            holds = is_less_equal(needed, wide)
             if holds is not True and facts.decide(Predicate.of("<=", needed, wide)) is not True:
                 raise self.error(
                     "padding makes no dim smaller",
@@ -299,14 +299,6 @@ def _unless_none(low: Sequence[Dim], interior: Sequence[int]) -> dict[str, Attri
     if any(interior):
         held["interior"] = tuple(interior)
     return held
-
-
-def _fits(needed: Dim, have: Dim, wide: Dim, low: Dim, spacing: int) -> bool | None:
-    """Whether a padding is as long as needed: also if it has room for as many elements, which is as much."""
-    holds = is_less_equal(needed, wide)
-    if holds is None and spacing > 1 and is_less_equal(low, wide) is True:
-        return is_less_equal(have, ceildiv(wide - low, spacing)) or None
-    return holds
 
 
 def _spaced(offset: Dim, size: Dim, have: Dim, low: Dim, spacing: int) -> tuple[Dim, Dim, Dim]:
