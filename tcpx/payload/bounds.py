@@ -81,6 +81,12 @@ def _is_extremum_below(a: Dim, b: Dim) -> bool:
     return found is not None and enough(is_less_equal(arg, b) is True for arg in found.args)
 
 
+def arguments_of_minimum(d: Dim) -> tuple[Dim, ...]:
+    """The sizes that `d` is the minimum of; none if it is something else."""
+    found = _extremum(d)
+    return found.args if isinstance(found, Min) else ()
+
+
 def _extremum(d: Dim) -> Extremum | None:
     """The minimum or maximum that `d` is, if it is one."""
     match d:

@@ -6,7 +6,15 @@ proofs in `bounds.py` (with `proof_form.py` and `monotone.py`), bounds as expres
 on sizes in `predicates.py`.
 """
 
-from tcpx.payload.bounds import is_equal, is_less, is_less_equal, known_divisor, lower_bound, upper_bound
+from tcpx.payload.bounds import (
+    arguments_of_minimum,
+    is_equal,
+    is_less,
+    is_less_equal,
+    known_divisor,
+    lower_bound,
+    upper_bound,
+)
 from tcpx.payload.size_arithmetic import align_up, ceildiv, floordiv, maximum, minimum, mod
 from tcpx.payload.size_expressions import (
     Atom,
@@ -48,6 +56,7 @@ __all__ = [
     "Symbol",
     "Var",
     "align_up",
+    "arguments_of_minimum",
     "as_dim",
     "as_symbol",
     "ceildiv",

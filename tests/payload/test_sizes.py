@@ -255,6 +255,20 @@ def test_rounding_identities() -> None:
     assert is_equal(maximum(M, N), -minimum(-M, -N)) is True
 
 
+def test_the_last_element_that_fits() -> None:
+    """`first + 3 * ceildiv(size - first, 3) - 2 <= size` for a tile within a tile of a padding between elements."""
+    i = Var("i", 0, 3 * N + 7, 5)
+    outer = minimum(5, 3 * N - i + 7)
+    j = Var("j", 0, outer, 4)
+    begin = minimum(N, ceildiv(maximum(0, i - 3), 3))
+    before = maximum(0, 3 * begin - i + 3)
+    size = minimum(4, outer - j)
+    first = minimum(size, maximum(0, before + 3 * minimum(N - begin, ceildiv(maximum(0, j - before), 3)) - j))
+    end = first + 3 * ceildiv(size - first, 3) - 2
+    assert is_less_equal(end, size) is True
+    assert is_less_equal(end + 1, size) is not True
+
+
 def test_convolution_windows() -> None:
     height = Symbol("H", lower=3)
     rows = floordiv(height - 3, 2) + 1

@@ -15,6 +15,7 @@ from tcpx.payload.pieces import Piece, cut
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
     Dim,
+    arguments_of_minimum,
     ceildiv,
     floordiv,
     is_equal,
@@ -272,17 +273,27 @@ class Pad(View):
                     found=f"[{', '.join(map(to_text, given))}]",
                     unproven=len(given) == len(after) and False not in least,
                 )
-        facts = facts_at(self)
         for have, wide, low, spacing in zip(before, after, self.before, self.spacing, strict=True):
             needed = low + (have if spacing == 1 else maximum(0, have * spacing - (spacing - 1)))
-            holds = is_less_equal(needed, wide)
-            if holds is not True and facts.decide(Predicate.of("<=", needed, wide)) is not True:
+            if is_less_equal(needed, wide) is not True and not self._has_room(have, wide, low, spacing):
                 raise self.error(
                     "padding makes no dim smaller",
                     required=f"at least {to_text(needed)}",
                     found=f"{to_text(wide)} in {self.result.type}",
-                    unproven=holds is None,
+                    unproven=is_less_equal(needed, wide) is None,
                 )
+
+    def _has_room(self, have: Dim, wide: Dim, low: Dim, spacing: int) -> bool:
+        """Whether the result has a place for each of `have` elements, by any of the limits that `have` is the least of.
+
+        A tile has as many elements as fit behind the first, or fewer: then the limit `ceildiv(wide - low, spacing)` is
+        enough.
+        """
+        ends = [low + (limit * spacing - (spacing - 1)) for limit in (have, *arguments_of_minimum(have))]
+        return self._is_at_most(low, wide) and any(self._is_at_most(end, wide) for end in ends)
+
+    def _is_at_most(self, size: Dim, limit: Dim) -> bool:
+        return is_less_equal(size, limit) is True or facts_at(self).decide(Predicate.of("<=", size, limit)) is True
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         made = np.full(evaluation.shape(self.result.type), self.value).astype(args[0].dtype)
@@ -305,9 +316,8 @@ def _spaced(offset: Dim, size: Dim, have: Dim, low: Dim, spacing: int) -> tuple[
     """Which of `have` elements, the first at `low`, the next `spacing` further each, lie in a range: the first of them,
     how many, and where in the range the first is."""
     begin = minimum(have, ceildiv(maximum(0, offset - low), spacing))
-    end = minimum(have, ceildiv(maximum(0, offset + size - low), spacing))
     first = cut(low + begin * spacing, offset, size)
-    return begin, maximum(0, minimum(end - begin, ceildiv(size - first, spacing))), first
+    return begin, minimum(have - begin, ceildiv(size - first, spacing)), first
 
 
 @register
