@@ -92,7 +92,7 @@ bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that ar
 	$(BIN)/tcpx bench $(ARGS)
 
 bench-operations: $(VENV)/.dev compiler  ## each operation without a schedule beside NumPy's out=; ARGS: names of some
-	$(BIN)/python -m benchmarks.operations $(ARGS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks.operations $(ARGS)
 
 accuracy: $(VENV)/.dev compiler  ## docs/accuracy.md: the errors of real functions; ARGS: those to measure at all patterns of f32
 	$(BIN)/python -m tests.payload.accuracy $(ARGS)
