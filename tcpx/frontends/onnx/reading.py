@@ -87,6 +87,10 @@ def _names_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[object]:
                 yield from _names_of(attribute.g)
 
 
+MOST_DIMS: Final = 64
+"""Of an array of NumPy."""
+
+
 class TensorReader:
     """Arrays of the tensors of a model. External data is read from its folder, or below it, and from nowhere else."""
 
@@ -98,6 +102,8 @@ class TensorReader:
         shape = tuple(tensor.dims)
         if any(n < 0 for n in shape):
             raise self._error(tensor, "dims of 0 or more", str(list(shape)))
+        if len(shape) > MOST_DIMS:
+            raise self._error(tensor, f"{MOST_DIMS} dims at most", f"{len(shape)}")
         try:
             dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
         except (KeyError, TypeError, ValueError) as error:
@@ -111,11 +117,9 @@ class TensorReader:
             raw = tensor.raw_data
             if len(raw) != prod(shape) * dtype.itemsize:
                 raise self._error(tensor, f"{prod(shape) * dtype.itemsize} bytes", f"{len(raw)} bytes")
-            stored = np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype)
-        else:
-            stored = None
-        try:  # NumPy limits the number of dims
-            return np.asarray(onnx.numpy_helper.to_array(tensor)) if stored is None else stored.reshape(shape)
+            return np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype).reshape(shape)
+        try:
+            return np.asarray(onnx.numpy_helper.to_array(tensor))
         except (ValueError, TypeError, RuntimeError, AttributeError, OverflowError, MemoryError) as error:
             raise self._error(tensor, f"{prod(shape)} elements of {dtype}", str(error)) from error
 

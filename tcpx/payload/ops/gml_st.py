@@ -13,7 +13,7 @@ from tcpx.payload.facts import Facts, facts_at, facts_in
 from tcpx.payload.fields import FlagAttribute, Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
-from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less, is_less_equal, to_text
+from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, VectorType, dtype_of, like, shape_of, with_shape
 from tcpx.payload.value_ranges import SORTED, UNIQUE, union
@@ -251,7 +251,8 @@ class OnSubset(Operation):
     def check_inside(self, tile: Tile, value: Value, name: str) -> None:
         """Raise VerifyError where a tile provably leaves what it is part of."""
         # In a loop or a branch that never runs, sizes may be anything.
-        for dim, extent in enumerate(shape_of(value.type) if _runs_always(self) else ()):
+        runs_always = self.parent_op is not None and self.parent_op.parent is None
+        for dim, extent in enumerate(shape_of(value.type) if runs_always else ()):
             if tile.leaves(dim, extent):
                 raise self.error(
                     f"the subset leaves {name} in dim {dim}",
@@ -280,14 +281,6 @@ class OnSubset(Operation):
                 found=f"%{value.name}: {value.type}",
                 unproven=len(shape) == len(wanted) and False not in equal,
             )
-
-
-def _runs_always(op: Operation) -> bool:
-    """Whether an operation is in loops alone that are known to have an iteration, or in none."""
-    around = op.parent_op
-    while isinstance(around, Loop) and is_less(around.var.lower, around.var.upper) is True:
-        around = around.parent_op
-    return around is not None and around.parent is None
 
 
 @register
