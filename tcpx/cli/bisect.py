@@ -66,7 +66,7 @@ def _values(options: argparse.Namespace) -> int:
     """The operation of a model, or of a payload, that is computed wrong."""
     if options.speed:
         raise UsageError("--against is about the numbers, --speed is not")
-    payload = payload_of(options)
+    payload = payload_of(options, keeps_model=True)
     model = payload.model
     if model is None and options.against != "evaluator":
         raise UsageError(f"--against {options.against} needs a model, FILE.onnx")

@@ -71,10 +71,13 @@ def _add_sizes(parser: argparse.ArgumentParser, meaning: str) -> None:
     add_sizes(parser, f"{meaning}; of a model also the number of a dim that has to be one; may be repeated")
 
 
-def payload_of(options: argparse.Namespace, *, values_are_constant: bool = False) -> CommandPayload:
+def payload_of(
+    options: argparse.Namespace, *, values_are_constant: bool = False, keeps_model: bool = False
+) -> CommandPayload:
     """The payload of a command that calls it. Of a model, the inputs that have to be constant, or have a default, take
     the values that are given, and the dims that have to be numbers the sizes; all inputs that are given become
-    constants if `values_are_constant`. Raises OnnxError, and UsageError."""
+    constants if `values_are_constant`. The model itself, with its weights, is kept if `keeps_model`. Raises OnnxError,
+    and UsageError."""
     files, sizes = given_files(options), given_sizes(options)
     if Path(options.file).suffix != SUFFIX:
         _require_model(files if values_are_constant else {}, "--input")
@@ -90,7 +93,7 @@ def payload_of(options: argparse.Namespace, *, values_are_constant: bool = False
         names,
         tuple(model.values),
         model.sizes,
-        model,
+        model if keeps_model else None,
     )
 
 
