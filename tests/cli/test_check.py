@@ -29,6 +29,7 @@ def test_a_schedule_of_the_library(tcpx_command: Command, tmp_path: Path) -> Non
     (tmp_path / "models/minilm.tcps").write_text("language 2")
     assert tcpx_command("check", "-s", str(tmp_path / "models/minilm.tcps")).status == 1
     assert "cannot read" in tcpx_command("check", "-s", "models/none.tcps").err
+    assert "cannot read" in tcpx_command("check", "-s", f"{'long' * 1000}.tcps").err
 
 
 def test_a_schedule_as_file(files: SimpleNamespace, tcpx_command: Command) -> None:

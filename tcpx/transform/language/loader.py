@@ -99,9 +99,17 @@ class Program:
 def load_program(path: str | Path, schedule_path: Sequence[str | Path] = ()) -> Program:
     """Read a `.tcps` file and what it imports; one that is not there is looked for in the folders of the path, as an
     import is. Raises ParseError and ScheduleError."""
-    places = [Path(path), *(Path(folder) / path for folder in schedule_path)]
-    file = next((place for place in places if place.exists()), places[0])
+    file = _place(Path(path), schedule_path)
     return _Loader(tuple(Path(p) for p in schedule_path)).program(*_tree(schedule_text(file), str(file)), file.parent)
+
+
+def _place(path: Path, folders: Sequence[str | Path]) -> Path:
+    """Where a file is: at its path, or in one of the folders. If in none, its path: reading that says so."""
+    places = [path, *(Path(folder) / path for folder in folders)]
+    try:
+        return next((place for place in places if is_file(place)), path)
+    except (OSError, ValueError):  # a name that is too long, a NUL
+        return path
 
 
 def program_of_text(
