@@ -127,17 +127,15 @@ def _softplus(out: Array, x: Array) -> None:
     np.log1p(out, out=out)
 
 
-def _hardswish(out: Array, x: Array) -> None:
-    np.add(x, 3, out=out)
-    np.clip(out, 0, 6, out=out)
-    out *= x
-    out /= 6
-
-
 def _hardsigmoid(out: Array, x: Array) -> None:
     np.add(x, 3, out=out)
     np.clip(out, 0, 6, out=out)
     out /= 6
+
+
+def _hardswish(out: Array, x: Array) -> None:
+    _hardsigmoid(out, x)
+    out *= x
 
 
 def _gelu(out: Array, x: Array) -> None:

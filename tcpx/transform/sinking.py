@@ -89,11 +89,17 @@ def _choice(scale: Operation) -> tuple[int, Value, tuple[int, ...]] | None:
     if not isinstance(scale, Elementwise) or not scale.chooses:
         return None
     index = next((3 - k for k in (1, 2) if number_of(scale.operands[k]) == 0), None)
-    made = scale.operands[0].defining_op
-    if index is None or not repeats(made):
+    held = _repeated(scale.operands[0])
+    return None if index is None or held is None else (index, *held)
+
+
+def _repeated(value: Value) -> tuple[Value, tuple[int, ...]] | None:
+    """What a value repeats along some dims, and the dims along which that lies; None for another value."""
+    made = value.defining_op
+    if not repeats(made):
         return None
     own = made.result_maps()[0]
-    return index, made.inputs[0], tuple(own.index(entry) for entry in made.maps()[0])
+    return made.inputs[0], tuple(own.index(entry) for entry in made.maps()[0])
 
 
 def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[int, ...]]:
@@ -101,14 +107,12 @@ def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[i
     lies."""
     for index in scale.linear if isinstance(scale, Elementwise) and len(scale.operands) == 2 else ():
         value = scale.operands[1 - index]
-        made = value.defining_op
         if (number := number_of(value)) is not None:
             scalar = new.fill(number, TensorType((), dtype_of(value.type)))
             scalar.stand_for(scale)
             return index, ctx.rewriter.insert(scalar, InsertPoint.before(scale), f"{source_name(scale)}.by").result, ()
-        if repeats(made):
-            own = made.result_maps()[0]
-            return index, made.inputs[0], tuple(own.index(entry) for entry in made.maps()[0])
+        if (held := _repeated(value)) is not None:
+            return index, *held
     raise ctx.fail(
         f"%{scale.name} is no scale",
         op=scale,

@@ -16,6 +16,8 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.text.file import file_below, open_regular
 
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
+MOST_DIMS: Final = 64
+"""Of an array of NumPy."""
 LARGEST_FILE: Final = (1 << 31) - 1
 """Bytes of a message of Protocol Buffers; weights beyond are external data."""
 
@@ -85,10 +87,6 @@ def _names_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[object]:
             yield from (attribute.name, attribute.ref_attr_name)
             if attribute.HasField("g"):
                 yield from _names_of(attribute.g)
-
-
-MOST_DIMS: Final = 64
-"""Of an array of NumPy."""
 
 
 class TensorReader:

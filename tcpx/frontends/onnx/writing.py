@@ -50,13 +50,10 @@ def counted(value: Value) -> Dim | None:
         case Iota():
             return shape_of(value.type)[op.dim]
         case Add():
-            first, number = (op.operands[0], op.operands[1].defining_op)
-            end = counted(first)
-            return (
-                end + number.literal
-                if end is not None and isinstance(number, Fill) and not isinstance(number.literal, float)
-                else None
-            )
+            end, by = counted(op.operands[0]), op.operands[1].defining_op
+            if end is None or not isinstance(by, Fill) or isinstance(by.literal, float):
+                return None
+            return end + by.literal
         case View() | Cast() | Broadcast() if len(op.operands) == 1 and not isinstance(op, Slice):
             return counted(op.operands[0])
         case _:
@@ -172,10 +169,12 @@ class Writer:
     def cast(self, a: Value, dtype: ScalarType) -> Value:
         """Converted, where it has another dtype."""
         number, own = literal(a), dtype_of(a.type)
-        if number is not None and own != dtype and own.is_float and dtype.is_float:
+        if own == dtype:
+            return a
+        if number is not None and own.is_float and dtype.is_float:
             (exact,) = rounded(number, own)
             return self.fill(float(exact), shape_of(a.type), dtype)
-        return a if dtype_of(a.type) == dtype else self.op("cast", a, dtype=dtype)
+        return self.op("cast", a, dtype=dtype)
 
     def constant(self, name: str, array: Array) -> Value:
         """A stored array."""
@@ -358,18 +357,16 @@ class Writer:
             "select", self.with_number("less", indices, 0, dtype=i1), behind, indices, dtype=dtype_of(indices.type)
         )
 
-    def _is_within(self, end: Dim, extent: Dim) -> bool:
-        """Whether a size is known to be no greater than another one, by its symbols or what the function asserts."""
-        return is_less_equal(end, extent) is True or self.facts.decide(Predicate.of("<=", end, extent)) is True
-
     def _index(self, indices: Value, extent: Dim) -> None:
         """Note of an argument whose elements are indices, all of them, between what they have to lie.
 
         Raises BoundedSize for positions, as of the words of a sentence, of which a call may have more than there are.
         """
         end, value = counted(indices), indices
-        if self.is_certain and isinstance(end, Size) and isinstance(extent, int) and not self._is_within(end, extent):
-            raise BoundedSize(end, extent)
+        if self.is_certain and isinstance(end, Size) and isinstance(extent, int):
+            is_inside = self.facts.decide(Predicate.of("<=", end, extent))
+            if not is_inside:
+                raise BoundedSize(end, extent)
         while isinstance(op := value.defining_op, View | Cast) and len(op.operands) == 1 and not isinstance(op, Slice):
             value = op.operands[0]
         dtype = dtype_of(value.type)
