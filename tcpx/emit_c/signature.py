@@ -118,6 +118,15 @@ class KernelSignature:
         return tuple(found)
 
     @property
+    def states(self) -> dict[int, int]:
+        """The positions among the arguments of inputs that are written to, each with that of the result put there."""
+        return {
+            k: given.state
+            for k, given in enumerate(self.arguments)
+            if isinstance(given, Argument) and given.state is not None
+        }
+
+    @property
     def ranged(self) -> tuple[tuple[int, Argument], ...]:
         """The inputs whose elements lie in a range, each with what the kernel returns where some do not; where they are
         not in the order that is declared beside, it returns one more."""

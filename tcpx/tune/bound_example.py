@@ -8,7 +8,6 @@ from zlib import crc32
 import numpy as np
 
 import tcpx
-from tcpx.emit_c.signature import Argument
 from tcpx.tune.problem import Array, Example
 from tcpx.verification.numbers import Case, compare
 
@@ -25,10 +24,9 @@ class BoundExample:
     def __init__(self, kernel: tcpx.Kernel, example: Example) -> None:
         results: list[Array | None] = [None] * len(example.expected)
         arrays, states = list(example.arrays), list[tuple[Array, Array]]()
-        for k, argument in enumerate(kernel.signature.arguments):
-            if isinstance(argument, Argument) and argument.state is not None:
-                arrays[k] = results[argument.state] = np.array(example.arrays[k], order="C")
-                states.append((arrays[k], example.arrays[k]))
+        for k, result in kernel.signature.states.items():
+            arrays[k] = results[result] = np.array(example.arrays[k], order="C")
+            states.append((arrays[k], example.arrays[k]))
         made = [_poisoned(e) if held is None else held for held, e in zip(results, example.expected, strict=True)]
         outputs = tuple(array for held, array in zip(results, made, strict=True) if held is None)
         self._example, self._results, self._states = example, tuple(made), tuple(states)
