@@ -31,6 +31,12 @@ MOST_SIZE_FACTORS: Final = 32
 """Factors of one term of a size expression."""
 MOST_SIZE_PARTS: Final = 64
 """Symbols, loop variables and calls within one call of a size expression: what is proved of them takes time."""
+MOST_COUNT_TERMS: Final = 1 << 14
+"""Products of terms of the sizes of one shape, when its elements are counted."""
+MOST_COMPUTED_PARTS: Final = 512
+"""Symbols and calls of a size that a model computes, each as often as its text has it."""
+DEEPEST_COMPUTED: Final = 12
+"""Calls within one another of such a size."""
 
 MOST_THREADS: Final = 4096
 """Threads of a kernel; each has a stack and a workspace of its own."""

@@ -27,6 +27,7 @@ from tcpx.payload.size_expressions import (
     Term,
     Var,
     as_dim,
+    atoms,
     make,
     scale,
     total,
@@ -36,10 +37,13 @@ from tcpx.payload.size_traversal import leaves
 Range = tuple[int, int | None]
 LONGEST_FORM: Final = 2000
 """Terms of a form: a query looks at no more."""
+LONGEST_TEXT: Final = 1 << 14
+"""Characters of the atoms of a form: a remainder repeats its operands, so that the length doubles with each."""
 
 
 class LongFormError(Exception):
-    """A form that multiplied out has more terms than a query looks at: nothing is known about it."""
+    """A form that is longer than a query looks at, with its products multiplied out and its remainders written as
+    quotients: nothing is known about it."""
 
 
 def expanded(factors: Iterable[Dim]) -> Dim:
@@ -78,7 +82,10 @@ class ProofForm:
     def _atom(self, atom: Atom) -> Dim:
         known = self._forms.get(atom.text)
         if known is None:
-            known = self._forms[atom.text] = self._new_atom(atom)
+            known = self._new_atom(atom)
+            if sum(len(inner.text) for inner in atoms(known)) > LONGEST_TEXT:
+                raise LongFormError
+            self._forms[atom.text] = known
         return known
 
     def _new_atom(self, atom: Atom) -> Dim:

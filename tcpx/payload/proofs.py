@@ -287,14 +287,16 @@ def _replace_in_atom(factor: Atom, atom: Atom, value: Dim, divisors: list[Dim]) 
 
 def _first_min(d: Size) -> Min | None:
     """A min at the top of an expression, or else one nested in it."""
-    pending = atoms(d)
-    nested: list[Atom] = []
+    pending = dict.fromkeys(atoms(d))
+    seen = set(pending)
     while pending:
+        nested: dict[Atom, None] = {}
         for atom in pending:
             if isinstance(atom, Min):
                 return atom
-            nested += [inner for operand in operands(atom) for inner in atoms(operand)]
-        pending, nested = nested, []
+            nested |= dict.fromkeys(inner for operand in operands(atom) for inner in atoms(operand))
+        pending = {atom: None for atom in nested if atom not in seen}
+        seen.update(pending)
     return None
 
 

@@ -4,8 +4,19 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
-from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
-from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var
+from tcpx.limits import (
+    DEEPEST_COMPUTED,
+    INT64_MAX,
+    MOST_COMPUTED_PARTS,
+    MOST_COUNT_TERMS,
+    MOST_SIZE_FACTORS,
+    MOST_SIZE_PARTS,
+    MOST_SIZE_TERMS,
+    fits_int64,
+    shortened,
+)
+from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var, atoms
+from tcpx.payload.size_traversal import operands
 from tcpx.records import frozen
 
 
@@ -55,6 +66,31 @@ def excess_of_product(lhs: Dim, rhs: Dim) -> Excess | None:
     if factors > MOST_SIZE_FACTORS:
         return _too_many_factors(factors)
     return _too_many_terms(terms) if terms > MOST_SIZE_TERMS else None
+
+
+def excess_of_computed(size: Size) -> Excess | None:
+    """What is too long in a size that a model computes of others, one step after the other: unlike a text, each step
+    may repeat the one before, so that the length doubles."""
+    found = excess(size)
+    if found is not None:
+        return found
+    parts, depth = _written(size)
+    if parts > MOST_COMPUTED_PARTS:
+        return Excess("the size expression is too long", f"at most {MOST_COMPUTED_PARTS} parts", f"{parts}")
+    if depth > DEEPEST_COMPUTED:
+        most = f"at most {DEEPEST_COMPUTED} calls within one another"
+        return Excess("the size expression is too long", most, f"{depth}")
+    return None
+
+
+def _written(size: Dim) -> tuple[int, int]:
+    """How many symbols and calls the text has, and how many calls are within one another."""
+    parts = depth = 0
+    for atom in atoms(size):
+        inner = [_written(operand) for operand in operands(atom)]
+        parts += 1 + sum(count for count, _ in inner)
+        depth = max(depth, bool(inner) + max((deepest for _, deepest in inner), default=0))
+    return parts, depth
 
 
 def _too_many_terms(count: int) -> Excess:
@@ -136,3 +172,12 @@ def excess_of_memory(shape: Sequence[Dim], width: int) -> Excess | None:
     if total <= INT64_MAX:
         return None
     return Excess("the type takes too much memory", "less than 2**63 bytes", f"{shortened(total)} bytes")
+
+
+def excess_of_count(shape: Sequence[Dim]) -> Excess | None:
+    """What would be too long in the number of elements multiplied out, found without multiplying."""
+    terms = prod(len(extent.terms) + bool(extent.constant) for extent in shape if isinstance(extent, Size))
+    if terms <= MOST_COUNT_TERMS:
+        return None
+    required = f"at most {MOST_COUNT_TERMS} terms, multiplied out"
+    return Excess("the number of elements is too long an expression", required, shortened(terms))

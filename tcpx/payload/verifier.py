@@ -12,7 +12,7 @@ from tcpx.payload.ir import ROW, Attribute, Block, FuncOp, Module, Operation, Va
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_excess import Excess, excess, excess_of_memory
+from tcpx.payload.size_excess import Excess, excess, excess_of_count, excess_of_memory
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
 from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_result_names, check_states
 from tcpx.payload.strided import check_strided
@@ -390,7 +390,8 @@ def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
 @lru_cache(maxsize=4096)
 def _excess_of_type(type_: Type) -> Excess | None:
     too_large = next(filter(None, map(excess, _type_dims(type_))), None)
-    return too_large or excess_of_memory(shape_of(type_), dtype_of(type_).bytes)
+    shape = shape_of(type_)
+    return too_large or excess_of_count(shape) or excess_of_memory(shape, dtype_of(type_).bytes)
 
 
 def _return_of(block: Block) -> str:

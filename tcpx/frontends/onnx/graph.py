@@ -30,6 +30,10 @@ DEEPEST: Final = 16
 """Functions and branches within one another."""
 _DEEPEST: Final = f"{DEEPEST} functions and branches within one another at most"
 MOST_NODES: Final = 100_000
+MOST_CALLED: Final = 1 << 15
+"""Nodes of the bodies of functions, each as often as it is called."""
+MOST_UNROLLED: Final = 20_000
+"""Nodes in loops and operations that they become, for each iteration."""
 Reads = Callable[[onnx.TensorProto], Array]
 
 
@@ -45,6 +49,19 @@ class Scope:
     depth: int = 0
     own: set[str] = field(default_factory=set[str])
     """The names of values that are of this graph, and not of one around it."""
+    loop: Unrolled | None = None
+    """The outermost loop around it."""
+    is_called: bool = False
+    """Whether it is, or is in, the body of a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """A loop by its operator, name and place."""
+
+    operator: str
+    name: str
+    place: Location
 
 
 class Importer:
@@ -57,7 +74,7 @@ class Importer:
         self.writer = writer
         self.file, self.reads, self.functions = file, reads, functions
         self.findings: list[Finding] = []
-        self.count = 0
+        self.count = self.called = self.unrolled = 0
 
     def run(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
         """Import nodes in their order. Those that are not supported are noted, and those that need their results are
@@ -67,7 +84,21 @@ class Importer:
             if self.count > MOST_NODES:
                 most = f"{MOST_NODES} at most, those of functions included"
                 raise OnnxError.at(self.file, "the graph has too many nodes", most, "more")
+            self.called += scope.is_called
+            if self.called > MOST_CALLED:
+                most = f"{MOST_CALLED} nodes at most, each as often as it is called"
+                raise OnnxError.at(self.file, "the bodies of functions have too many nodes", most, "more")
+            self._unroll(scope.loop, 1)
             self._node(proto, scope)
+
+    def _unroll(self, loop: Unrolled | None, count: int) -> None:
+        """Count nodes or operations in a loop. Raises OnnxError."""
+        if loop is None:
+            return
+        self.unrolled += count
+        if self.unrolled > MOST_UNROLLED:
+            most = f"{MOST_UNROLLED} nodes and operations in all loops at most, for each iteration"
+            raise OnnxError.at(loop.place, f"{loop.operator} `{loop.name}` is too long when unrolled", most, "more")
 
     def _node(self, proto: onnx.NodeProto, scope: Scope) -> None:
         name = proto.name or next((output for output in proto.output if output), proto.op_type)
@@ -136,7 +167,7 @@ class Importer:
             self.writer,
             place,
             self.reads,
-            lambda graph, given: self._subgraph(graph, given, scope),
+            lambda graph, given: self._subgraph(graph, given, _within(proto, name, place, scope)),
         )
         if schema is None:
             raise Unsupported(
@@ -167,6 +198,7 @@ class Importer:
         first = len(self.writer.made)
         results = _applied(rule, node)
         check_whole(node, schema, results)
+        self._unroll(scope.loop, 0 if proto.op_type in _WITH_GRAPHS else len(self.writer.made))
         return self._named(results, node, scope, first)
 
     def _named(self, results: Sequence[Result], node: Node, scope: Scope, first: int) -> list[Tensor]:
@@ -219,6 +251,8 @@ class Importer:
             f"{scope.prefix}{identifier(name)}.",
             scope.depth + 1,
             set(values),
+            scope.loop,
+            is_called=True,
         )
         nodes = [_without(node, absent) for node in body.node]
         before = len(self.findings)
@@ -235,7 +269,7 @@ class Importer:
         own: dict[str, Tensor | None] = {t.name: of_array(t.name, self.reads(t)) for t in graph.initializer}
         own.update(zip((i.name for i in graph.input), given, strict=False))
         values = {**scope.values, **own}
-        inner = Scope(values, scope.versions, scope.attributes, scope.prefix, scope.depth + 1, set(own))
+        inner = replace(scope, values=values, depth=scope.depth + 1, own=set(own))
         self.run(graph.node, inner)
         found = [inner.values.get(output.name) for output in graph.output]
         held = [f for f in found if f is not None]
@@ -265,6 +299,8 @@ class Importer:
                 if _count(value) > MOST_ELEMENTS:
                     return None
                 values.append(value)
+            if all(isinstance(value, Tensor) for value in values):
+                return [value for value in values if isinstance(value, Tensor)]
             builder.returns(*(v for v in values if isinstance(v, Value)))
         module = builder.finish()
         arrays = iter(evaluate_func(module, module.main, []))
@@ -282,7 +318,14 @@ class Importer:
         return made
 
 
-_WITH_GRAPHS: Final = frozenset(("If", "Loop", "Scan"))
+_LOOPS: Final = frozenset(("Loop", "Scan"))
+_WITH_GRAPHS: Final = _LOOPS | {"If"}
+
+
+def _within(proto: onnx.NodeProto, name: str, place: Location, scope: Scope) -> Scope:
+    """Where the graphs of a node stand: in the outermost loop, which may be the node."""
+    is_outermost = scope.loop is None and proto.op_type in _LOOPS
+    return replace(scope, loop=Unrolled(proto.op_type, name, place)) if is_outermost else scope
 
 
 def _applied(rule: Callable[[Node], Any], node: Node) -> list[Result]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -16,6 +16,7 @@ from tcpx.frontends.onnx.writing import Append, Writer
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
+from tcpx.payload.size_excess import Excess, excess_of_product
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import ScalarType, TensorType, scalar_of_numpy
 
@@ -274,6 +275,21 @@ def _constant(index: int, tensor: Tensor) -> str:
     return f"operand {index} (`{tensor.name}`) has to be constant"
 
 
+def check_length(n: Node, found: Excess | None) -> None:
+    """Raise OnnxError for a size that is too long to work with."""
+    if found is not None:
+        raise n.error(found.message, found.required, found.found)
+
+
+def product(n: Node, dims: Iterable[Dim]) -> Dim:
+    """The product of sizes, multiplied out. Raises OnnxError for one that is too long, before it is computed."""
+    made: Dim = 1
+    for d in dims:
+        check_length(n, excess_of_product(made, d))
+        made = made * d
+    return made
+
+
 def value_of(w: Writer, tensor: Tensor) -> Value:
     """A tensor as a value of the payload, which is made where the elements are known."""
     if tensor.value is None:
@@ -304,4 +320,4 @@ def _kind(held: object) -> str:
     return "none" if held is None else f"a {type(held).__name__}"
 
 
-__all__ = ["Node", "dtype_of_onnx", "identifier", "objects"]
+__all__ = ["Node", "check_length", "dtype_of_onnx", "identifier", "objects", "product"]

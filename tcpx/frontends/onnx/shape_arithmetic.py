@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from tcpx.frontends.onnx.broadcasting import least
-from tcpx.frontends.onnx.node import Node, dtype_of_onnx
+from tcpx.frontends.onnx.node import Node, check_length, dtype_of_onnx, product
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, of_sizes
-from tcpx.payload.size_excess import Excess, excess, excess_of_product
+from tcpx.payload.size_excess import excess_of_computed
 from tcpx.payload.sizes import Dim, Size, floordiv, is_equal, is_less, is_less_equal, maximum, minimum, mod
 from tcpx.payload.types import ScalarType, i1
 
@@ -42,7 +42,7 @@ def folded(n: Node) -> list[Tensor] | None:
     if any(f.size > MOST_ELEMENTS for f in found):
         return None
     for size in (size for f in found for size in f.ravel().tolist() if isinstance(size, Size)):
-        _check(n, excess(size))
+        check_length(n, excess_of_computed(size))
     return [of_sizes(name, f, dtype, sources) for name, f in zip(n.outputs, found, strict=False)]
 
 
@@ -56,7 +56,7 @@ def _dtype(n: Node) -> ScalarType:
 def _of_shape(n: Node) -> Elements:
     shape = list(n.shape())
     if n.operator == "Size":
-        return np.array(prod(shape, start=1), dtype=object)
+        return np.array(product(n, shape), dtype=object)
     start, end = n.int("start", 0), n.int("end", len(shape))
     made = np.empty(len(shape), dtype=object)
     made[:] = shape
@@ -95,17 +95,7 @@ FOLDS.update({
 
 @_fold("Mul")
 def _mul(n: Node, operands: Sequence[Elements]) -> Elements | list[Elements] | None:
-    def times(a: Dim, b: Dim) -> Dim:
-        _check(n, excess_of_product(a, b))
-        return a * b
-
-    return _each(times)(n, operands)
-
-
-def _check(n: Node, found: Excess | None) -> None:
-    """Raise OnnxError for a size that is too long to work with."""
-    if found is not None:
-        raise n.error(found.message, found.required, found.found)
+    return _each(lambda a, b: product(n, (a, b)))(n, operands)
 
 
 @_fold("Min")
@@ -261,7 +251,8 @@ def _reduce(n: Node, operands: Sequence[Elements]) -> Elements | None:
     if operands[0].ndim != 1 or not operands[0].size:
         return None
     words: dict[str, Callable[[Any, Any], Any]] = {
-        "ReduceProd": lambda a, b: a * b, "ReduceSum": lambda a, b: a + b, "ReduceMax": maximum, "ReduceMin": minimum,
+        "ReduceProd": lambda a, b: product(n, (a, b)), "ReduceSum": lambda a, b: a + b,
+        "ReduceMax": maximum, "ReduceMin": minimum,
     }  # fmt: skip
     made = reduce(words[n.operator], operands[0].tolist())
     return np.array([made] if n.int("keepdims", 1) else made, dtype=object)

@@ -69,13 +69,13 @@ def of_array(name: str, array: Array, sources: frozenset[str] = frozenset()) -> 
 
 def of_sizes(name: str, sizes: npt.ArrayLike, dtype: ScalarType, sources: frozenset[str] = frozenset()) -> Tensor:
     """A tensor of sizes, of numbers where all of them are."""
-    held: Elements = np.asarray(sizes, dtype=object)
-    if all(isinstance(element, int) for element in held.ravel().tolist()):
-        wide = np.array(held.ravel().tolist(), dtype=object).reshape(held.shape)
-        limited = [
-            (int(e) - int(dtype.minimum)) % (1 << dtype.bits) + int(dtype.minimum) for e in wide.ravel().tolist()
-        ]
-        return Tensor(name, held.shape, dtype, np.array(limited, dtype.numpy).reshape(held.shape), sources=sources)
+    given: Elements = np.asarray(sizes, dtype=object)
+    least = int(dtype.minimum)
+    wrapped = [(e - least) % (1 << dtype.bits) + least if isinstance(e, int) else e for e in given.ravel().tolist()]
+    if all(isinstance(element, int) for element in wrapped):
+        return Tensor(name, given.shape, dtype, np.array(wrapped, dtype.numpy).reshape(given.shape), sources=sources)
+    held = np.empty(given.shape, dtype=object)
+    held.ravel()[:] = wrapped
     return Tensor(name, held.shape, dtype, sizes=held, sources=sources)
 
 

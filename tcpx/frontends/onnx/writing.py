@@ -77,6 +77,8 @@ class Writer:
         """By the name of an operand and that of a result: what writes behind what is used of a cache."""
         self.ranges: dict[Value, tuple[Dim, Dim]] = {}
         """Between what the elements of arguments have to lie that are indices."""
+        self._counts: dict[str, int] = {}
+        """By the name of constants, the number behind the last one."""
         self.facts = NOTHING
         """What holds of sizes, beside the ranges of their symbols: the function asserts it."""
 
@@ -178,16 +180,21 @@ class Writer:
 
     def constant(self, name: str, array: Array) -> Value:
         """A stored array."""
-        constants, base, count = self.builder.module.constants, name, 0
-        while name in constants and constants.get(name) is not array:
-            count += 1
-            name = f"{base}.{count}"
-        if name not in constants:
-            constants.keep(name, array)
+        name = self._free(name)
+        self.builder.module.constants.keep(name, array)
         dtype = dtype_of_array(array)
         op = Const([], [TensorType(tuple(array.shape), dtype)], {"constant": name})
         op.location = self.place
         return self.builder.insert(op, name).result
+
+    def _free(self, base: str) -> str:
+        """A name that no stored array has."""
+        constants, count, name = self.builder.module.constants, self._counts.get(base, 0), base
+        while name in constants:
+            count += 1
+            name = f"{base}.{count}"
+        self._counts[base] = count
+        return name
 
     # ------------------------------------------------------------ shapes
 

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 import tcpx
 from tests.frontends.onnx import fused, fused_attention
-from tests.frontends.onnx.models import model_of
+from tests.frontends.onnx.models import agrees, model_of
 from tests.frontends.onnx.mutation import damaged
 from tests.frontends.onnx.node_tests import models
 from tests.fuzz.outcome import refused
@@ -175,3 +177,110 @@ def test_mutated_node_tests(part: int, tmp_path: Path) -> None:
     reached = check(sources, range(part * 500, part * 500 + 500), folder)
     assert reached["imported"] >= 50, reached
     assert reached["refused"] >= 100, reached
+
+
+def _chain(*steps: tuple[str, str, str, str], count: int = 40) -> onnx.ModelProto:
+    """A tensor of a computed length: steps `(operator, operand, operand, result)` repeated, of the sizes `a` and `b` of
+    the operand and the number 7, `c`. `p` is the `r` of the steps before, and `a` at first."""
+    nodes = [helper.make_node("Shape", ["x"], ["s"])]
+    nodes += [helper.make_node("Gather", ["s", f"at{k}"], [name]) for k, name in enumerate("ab")]
+    for k in range(count):
+        names = {"p": f"r{k - 1}" if k else "a", "r": f"r{k}", **{word: f"{word}{k}" for word in "tuv"}}
+        for operator, *words in steps:
+            x, y, z = (names.get(word, word) for word in words)
+            nodes.append(helper.make_node(operator, [x, y], [z], f"{operator}{k}"))
+    nodes.append(helper.make_node("ConstantOfShape", [f"r{count - 1}"], ["y"]))
+    given = {"at0": 0, "at1": 1, "c": 7}
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, ["N", "M"])],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [numpy_helper.from_array(np.array([number]), name) for name, number in given.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def _wide(text: str) -> onnx.ModelProto:
+    """An operand of eight dims, each of them a sum of 26 others."""
+    names = "abcdefghijklmnopqrstuvwxyz"
+    model = model_of(f"f (float[{', '.join(names)}] z, float[n] x) => (float y) <int64[1] s = {{-1}}> {{ {text} }}")
+    shape = model.graph.input[1].type.tensor_type.shape
+    del shape.dim[:]
+    for _ in range(8):
+        shape.dim.add().dim_param = " + ".join(names)
+    return model
+
+
+def _functions(depth: int, calls: int) -> onnx.ModelProto:
+    """A function that calls one several times, which does so too."""
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("d", 1)]
+    functions: list[onnx.FunctionProto] = []
+    for k in range(depth):
+        name, values = f"f{k - 1}" if k else "Neg", ["x", *(f"t{j}" for j in range(calls - 1)), "y"]
+        nodes = [helper.make_node(name, [x], [y], domain="d" if k else "") for x, y in pairwise(values)]
+        functions.append(helper.make_function("d", f"f{k}", ["x"], ["y"], nodes, opsets))
+    ports = [helper.make_tensor_value_info(name, 1, [2]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node(f"f{depth - 1}", ["x"], ["y"], domain="d")], "g", ports[:1], ports[1:])
+    return helper.make_model(graph, functions=functions, opset_imports=opsets, ir_version=10)
+
+
+def _large_bodies() -> onnx.ModelProto:
+    """Two loops of 8 and 200 iterations within one another, and 40 nodes in the inner one."""
+    nodes = "\n".join(f"t{k} = Neg({f't{k - 1}' if k else 's'})" for k in range(40))
+    return model_of(f"""f (float[2] x) => (float[2] y) <int64 n = {{8}}, int64 m = {{200}}, bool c = {{1}}> {{
+      y = Loop(n, c, x) <body = outer (int64 i, bool d, float[2] q) => (bool e, float[2] r) {{
+        e = Identity(d)
+        r = Loop(m, c, q) <body = inner (int64 j, bool k, float[2] s) => (bool l, float[2] t39) {{
+          l = Identity(k)
+          {nodes}
+        }}>
+      }}>
+    }}""")
+
+
+LONG = "the size expression is too long"
+SMALL_AND_LONG: dict[str, tuple[onnx.ModelProto, str]] = {
+    "loops": (_large_bodies(), "Loop `y` is too long when unrolled"),
+    "functions": (_functions(15, 3), "the bodies of functions have too many nodes"),
+    "products": (_chain(("Add", "a", "b", "t"), ("Mul", "p", "t", "r")), f"Mul `Mul2.`: {LONG}"),
+    "maxima": (_chain(("Mul", "p", "b", "t"), ("Mul", "p", "c", "u"), ("Max", "t", "u", "r")), f"Max `Max.`: {LONG}"),
+    "minima": (_chain(("Add", "p", "b", "t"), ("Mul", "p", "c", "u"), ("Min", "t", "u", "r")), f"Min `Min.`: {LONG}"),
+    "quotients": (
+        _chain(("Add", "p", "b", "t"), ("Div", "t", "c", "u"), ("Add", "p", "u", "r")),
+        f"Add `Add.`: {LONG}",
+    ),
+    "rests": (
+        _chain(("Add", "p", "b", "t"), ("Mul", "p", "b", "u"), ("Mod", "u", "t", "v"), ("Add", "b", "v", "r")),
+        "ConstantOfShape `y`: operand 0 .* has to be constant",
+    ),
+    "a Size": (_wide("y = Size(x)"), f"Size `y`: {LONG}"),
+    "a Reshape": (_wide("y = Reshape(x, s)"), f"Reshape `y`: {LONG}"),
+    "a Flatten": (_wide("y = Flatten(x)"), f"Flatten `y`: {LONG}"),
+    "a shape": (_wide("y = Unsqueeze(x, s)"), "the number of elements is too long an expression"),
+}
+
+
+@pytest.mark.parametrize(("model", "message"), SMALL_AND_LONG.values(), ids=SMALL_AND_LONG)
+def test_small_files_that_ask_for_much(model: onnx.ModelProto, message: str) -> None:
+    started = process_time()
+    with pytest.raises(tcpx.TcpxError, match=message) as error:
+        _ = tcpx.onnx.load(model).module
+    assert error.value.diagnostic.payload is not None
+    assert process_time() - started < 2
+
+
+def test_a_constant_beside_sizes_is_as_wide_as_its_dtype() -> None:
+    """It is squared 40 times, and would take a terabit."""
+    steps = "".join(f"t{k} = Mul(r{k}, r{k})\n r{k + 1} = Div(t{k}, d)\n" for k in range(40))
+    model = model_of(f"""f (float[N, 3] x) => (int64[2] y) <int64[1] z = {{0}}, int64[1] one = {{1}}> {{
+      r0 = Shape(x)
+      n = Slice(r0, z, one)
+      d = Concat <axis = 0> (n, one)
+      {steps}
+      y = Identity(r40)
+    }}""")
+    started = process_time()
+    _ = tcpx.onnx.load(model).module
+    assert process_time() - started < 2
+    agrees(model, x=np.zeros((5, 3), np.float32))

@@ -10,13 +10,13 @@ import numpy as np
 
 from tcpx.frontends.onnx.broadcasting import broadcast_shape, learn_bounds, least, same, shown
 from tcpx.frontends.onnx.errors import Unsupported
-from tcpx.frontends.onnx.node import Node, dtype_of_onnx
+from tcpx.frontends.onnx.node import Node, dtype_of_onnx, product
 from tcpx.frontends.onnx.table import Result, grows, rule
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum, product
+from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum
 from tcpx.payload.types import i1, shape_of, si64
 
 MOST_PLACES: Final = 1 << 20
@@ -124,14 +124,14 @@ def reshape(n: Node) -> Result:
     if sum(isinstance(d, int) and d == -1 for d in wanted) > 1:
         raise n.error("more than one dim is left open", "one -1", shown(wanted))
     rest = [d for d in wanted if not (isinstance(d, int) and d == -1)]
-    made = [quotient(own, rest) if isinstance(d, int) and d == -1 else d for d in wanted]
-    if not same(product(own), product(made)):
+    made = [quotient(n, own, rest) if isinstance(d, int) and d == -1 else d for d in wanted]
+    if not same(product(n, own), product(n, made)):
         learn_bounds([*own, *made])
         raise n.error("a reshape keeps the number of elements", f"as many as {shown(own)}", shown(made), [*own, *made])
     return n.w.reshape(n.value(0), made)
 
 
-def quotient(dims: Sequence[Dim], divisors: Sequence[Dim]) -> Dim:
+def quotient(n: Node, dims: Sequence[Dim], divisors: Sequence[Dim]) -> Dim:
     """The product of dims over that of others, which divides it."""
     above, below = list(dims), list(divisors)
     for divisor in divisors:
@@ -139,7 +139,7 @@ def quotient(dims: Sequence[Dim], divisors: Sequence[Dim]) -> Dim:
         if equal is not None:
             del above[equal]
             below.remove(divisor)
-    over, under = product(above), product(below)
+    over, under = product(n, above), product(n, below)
     if isinstance(under, int) and under == 0:
         return 0
     return floordiv(over, under)
@@ -150,7 +150,7 @@ def flatten(n: Node) -> Result:
     """Two dims: those before an axis, and the rest."""
     own = n.shape()
     axis = n.axis(len(own), default=1, most=len(own) + 1)
-    return n.w.reshape(n.value(0), [product(own[:axis]), product(own[axis:])])
+    return n.w.reshape(n.value(0), [product(n, own[:axis]), product(n, own[axis:])])
 
 
 def given_axes(n: Node, index: int) -> list[int] | None:
@@ -420,7 +420,7 @@ def compress(n: Node) -> Result:
     """The elements for which a condition holds that is known."""
     places = np.flatnonzero(n.array(1)).astype(np.int64)
     if n.raw("axis") is None:
-        x, axis = n.w.reshape(n.value(0), [product(n.shape())]), 0
+        x, axis = n.w.reshape(n.value(0), [product(n, n.shape())]), 0
     else:
         x, axis = n.value(0), n.axis(n.input(0).rank)
     return n.w.take(x, n.w.constant(f"{n.w.prefix}.places", places), axis)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcpx.frontends.onnx.errors import Unsupported
-from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.node import Node, product
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.payload.indexing_maps import dims
 from tcpx.payload.ir import Value
-from tcpx.payload.sizes import Dim, product
+from tcpx.payload.sizes import Dim
 from tcpx.payload.types import dtype_of, f32, f64
 
 
@@ -51,7 +51,7 @@ def batch_normalization(n: Node) -> Result | Sequence[Result]:
 def instance_normalization(n: Node) -> Result:
     """Each channel of each element of the batch by its own mean and variance."""
     w, shape = n.w, n.ranked(0, 3).shape
-    flat = w.reshape(n.value(0), [shape[0], shape[1], product(shape[2:])])
+    flat = w.reshape(n.value(0), [shape[0], shape[1], product(n, shape[2:])])
     made = w.op("layer_norm", flat, dims=(2,), epsilon=n.float("epsilon", 1e-5))
     made = w.reshape(made, shape)
     return w.op("add", w.op("mul", made, of_channels(n, n.value(1), shape)), of_channels(n, n.value(2), shape))

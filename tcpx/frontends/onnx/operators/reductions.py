@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.node import Node, product
 from tcpx.frontends.onnx.operators.movement import given_axes
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.payload.ir import Value
-from tcpx.payload.sizes import product
 from tcpx.payload.types import accumulator_of, f64, i1, shape_of, si64
 
 _PLAIN: Final = {
@@ -110,7 +109,7 @@ def softmax(n: Node) -> Result:
         word = "softmax" if n.operator == "Softmax" else "log_softmax"
         return n.w.op(word, x, dim=along[0] if len(along) == 1 else tuple(along))
     if len(along) > 1:
-        x = n.w.reshape(x, [*shape[:axis], product(shape[axis:])])
+        x = n.w.reshape(x, [*shape[:axis], product(n, shape[axis:])])
     own = shape_of(x.type)
     rest = tuple(d for k, d in enumerate(own) if k != axis)
     at = n.w.several("reduce_argmax", [x], [(rest, None), (rest, si64)], dims=(axis,))[1]
