@@ -31,6 +31,18 @@ LOG_SERIES: Final = {
 """(log(1 + f) - f + f**2 / 2) / f**3 where 1 + f is such a significand: minimax (Remez) for the relative error of the
 logarithm, 2**-27.3 and 2**-59.3."""
 
+LOG_RATIO_SERIES: Final = {
+    10: (
+        *(0.4342944920063019, -0.21714721620082855, 0.14476636052131653, -0.10857988148927689, 0.08672187477350235),
+        *(-0.07200416922569275, 0.06459543853998184, -0.061829887330532074, 0.03804050758481026),
+    ),
+    2: (
+        *(1.4426950216293335, -0.7213473916053772, 0.48090896010398865, -0.3607005774974823, 0.2879534959793091),
+        *(-0.2390148788690567, 0.21548081934452057, -0.20678715407848358, 0.12584272027015686),
+    ),
+}
+"""The logarithm of 1 + f to a base, over f, for such significands of f32: minimax, 2**-24.7 and 2**-25.1."""
+
 
 def significand(x: Term) -> tuple[Term, Term]:
     """k and m with 2**k m = x, x a positive number that is not subnormal, m from sqrt(1/2) to its double; k is biased
@@ -62,8 +74,10 @@ def log_of_significand(f: Term) -> Term:
     return (f * f).times_plus(f.times_plus(f.polynomial(LOG_SERIES[f.dtype]), -0.5), f)
 
 
-def log_by_fraction(f: Term, base: float) -> Term:
+def log_by_fraction(f: Term, base: int) -> Term:
     """The logarithm of 1 + f to a base, over f."""
+    if f.dtype == f32:
+        return f.polynomial(LOG_RATIO_SERIES[base])
     return f.polynomial([c / log(base) for c in (1.0, -0.5, *LOG_SERIES[f.dtype])])
 
 
