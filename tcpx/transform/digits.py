@@ -181,11 +181,12 @@ def reread(rewriter: Rewriter, op: Structured, index: int, value: Value, layout:
             rewriter.set_attribute(op, key, held)
         return op
     operands = [value if k == index else operand for k, operand in enumerate(op.operands)]
-    body = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
+    body = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
     attributes = {**body.attributes, **(body.reading_by(index, layout) or {})}
 
     def reading(operands: Sequence[Value]) -> Generic:
-        return Generic(operands, [op.result.type], attributes, [body.regions[0].clone(CloneMap(), lambda name: name)])
+        regions = [region.clone(CloneMap(), lambda name: name) for region in body.regions]
+        return Generic(operands, [result.type for result in op.results], attributes, regions)
 
     values = Block([(v.name, v.type) for v in operands]).args
     for name in op.tree_classes()[1:]:
