@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, VerifyError
+from tcpx.payload.inside import check_subsets
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, OpT, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
@@ -208,6 +209,7 @@ class Builder:
     def finish(self) -> Module:
         """The module, verified."""
         verify_module(self.module)
+        check_subsets(self.module)
         return self.module
 
     def fresh_name(self, base: str) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Final
 
-from tcpx.payload.bounds import is_equal, is_less_equal, lower_bound, upper_bound
+from tcpx.payload.bounds import is_equal, is_less_equal, known_divisor, lower_bound, upper_bound
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.size_expressions import Atom, Dim, Size, Symbol, Var, product, total
+from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Mod, Size, Symbol, Var, product, total
 from tcpx.payload.size_substitution import simplify, with_facts
 from tcpx.payload.size_traversal import as_symbol, symbols
 
@@ -83,6 +83,17 @@ class Facts:
         """Sizes that the facts say are at least 0, such as 48 - M * N."""
         return [size for c in self._holding.comparisons for size in c.not_negative()]
 
+    def implied(self) -> Sequence[Predicate]:
+        """What they say of the arguments of minima and maxima, and of multiples: a minimum is at most each argument,
+        and 16 * n is never between 0 and 16."""
+        found = dict.fromkeys(self._not_negative)
+        pending = list(found)
+        while pending:
+            parts = [part for part in _arguments(pending.pop()) if part not in found]
+            found |= dict.fromkeys(parts)
+            pending += parts
+        return [Predicate.of("<=", 0, _rounded(size)) for size in found]
+
     def decide(self, predicate: Predicate) -> bool | None:
         """True or False if the predicate does or does not hold wherever the facts do, else None."""
         decisions = [self._decide(comparison) for comparison in predicate.comparisons]
@@ -96,6 +107,10 @@ class Facts:
         if both.decide() is False:
             return False
         return all(Facts([both.without(c)])._decide(c) is not False for c in predicate.comparisons)
+
+    def are_possible(self) -> bool:
+        """False if they are known to hold nowhere."""
+        return NOTHING.allow(self._holding)
 
     def _decide(self, comparison: Comparison) -> bool | None:
         here = Comparison(comparison.op, self.attach(comparison.lhs), self.attach(comparison.rhs))
@@ -120,6 +135,31 @@ class Facts:
             return True
         needed = wanted.not_negative()
         return bool(needed) and all(any(is_less_equal(size, d) is True for size in self._not_negative) for d in needed)
+
+
+def _arguments(size: Dim) -> Sequence[Dim]:
+    """Sizes that are at least this one: with an argument in the place of a minimum, or of a maximum that is taken
+    off."""
+    for atoms, coefficient in size.terms if isinstance(size, Size) else ():
+        if len(atoms) == 1 and isinstance(atom := atoms[0], Min if coefficient > 0 else Max):
+            return [size + coefficient * (arg - atom.size()) for arg in atom.args]
+    return ()
+
+
+def _rounded(size: Dim) -> Dim:
+    """The size without what is left of it by a divisor of its remainders: at least 0 where the size is."""
+    for atoms, _ in size.terms if isinstance(size, Size) else ():
+        match atoms:
+            case (Mod(rhs=int() as rhs),):
+                same = size
+                for inner, coefficient in size.terms if isinstance(size, Size) else ():
+                    if len(inner) == 1 and isinstance(atom := inner[0], Mod) and atom.rhs == rhs:
+                        same = same + coefficient * (atom.lhs - atom.size())
+                number = same if isinstance(same, int) else same.constant
+                return size - number % rhs if known_divisor(same - number) % rhs == 0 else size
+            case _:
+                pass
+    return size
 
 
 def _without_atom(zero: Dim, sizes: Sequence[Dim]) -> list[Dim]:

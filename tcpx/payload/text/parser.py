@@ -10,6 +10,7 @@ from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
+from tcpx.payload.inside import check_subsets
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import (
     CALLEE,
@@ -59,6 +60,18 @@ def parse(
     Raises ParseError for text that does not follow the grammar or names what is not there, VerifyError for a module
     that breaks a rule of the IR; both with the place in the text. Raises ArgumentError for a path: `load` takes it.
     """
+    module = parse_print(text, file, base_path, constants)
+    check_subsets(module)
+    return module
+
+
+def parse_print(
+    text: str,
+    file: str = "<text>",
+    base_path: Path | None = None,
+    constants: Constants | Mapping[str, NumpyArray] | None = None,
+) -> Module:
+    """What `parse` does, of the print of a module: its subsets are not proved to stay inside once more."""
     check_text("payload", text, "load")
     text = text.removeprefix("\ufeff")
     source = Source.of(text, file)

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.ir import Module
-from tcpx.payload.text.parser import parse
+from tcpx.payload.text.parser import parse_print
 from tcpx.payload.text.printer import print_module
 
 
@@ -25,6 +25,6 @@ def _restored(
 ) -> Module:
     for name in declared:
         import_module(name)
-    module = parse(text, file or "<pickle>", constants=Constants(arrays, source))
+    module = parse_print(text, file or "<pickle>", constants=Constants(arrays, source))
     module.entry = entry
     return module

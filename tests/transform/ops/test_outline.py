@@ -201,10 +201,9 @@ def test_a_function_knows_what_its_callers_assert() -> None:
         np.testing.assert_allclose(
             np.asarray(found, np.float32), queries @ cache[: past + length].T, rtol=1e-5, atol=1e-6
         )
-    diagnostic = refusal(CACHE.replace("  tcp.assert", "  // tcp.assert"), PACKED)
-    assert diagnostic.message == (
-        "a tile of %c may end behind it where it is packed: the loop that reads it may be empty"
-    )
+    with pytest.raises(tcpx.VerifyError) as caught:
+        parse(CACHE.replace("  tcp.assert", "  // tcp.assert"))
+    assert caught.value.diagnostic.message.endswith("nothing says that the subset stays inside of %c in dim 0")
 
 
 def test_what_a_function_asserts_is_checked_once() -> None:
@@ -224,6 +223,7 @@ def test_assertions_come_back_once() -> None:
 
 
 def test_an_assertion_about_other_sizes_stays_with_its_function() -> None:
-    text = CACHE.replace("any = [P + T <= C]", "any = [P <= 7, C == 0]")
+    other = '  tcp.assert {any = [P <= 7, C == 0], message = "a short past"}\n'
+    text = CACHE.replace("  tcp.assert", f"{other}  tcp.assert")
     outlined = "let s = match one contract in root\nlet c = outline(s)"
     assert all(op.opcode != "tcp.assert" for op in run(text, outlined).module.funcs["cache.s"].body.ops)

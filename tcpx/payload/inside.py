@@ -1,0 +1,137 @@
+"""Subsets that a payload writes stay inside of what they are subsets of: what proves it, and the error where nothing
+does.
+
+This is asked once, of a payload that is read. What a schedule makes of it is proved by its steps.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.facts import Facts, facts_at, facts_if
+from tcpx.payload.ir import Module, Value
+from tcpx.payload.ops.assertion import Assert
+from tcpx.payload.ops.gml_st import OnSubset
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import (
+    Dim,
+    Max,
+    Min,
+    Size,
+    Substitution,
+    Symbol,
+    Var,
+    is_less_equal,
+    minimum,
+    substitute,
+    to_text,
+)
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, shape_of
+
+Need = Sequence[Predicate]
+"""Conditions of which one is enough, the shortest first."""
+
+
+def check_subsets(module: Module) -> None:
+    """All subsets of tensors are proved to stay inside, in each iteration that runs. Raises VerifyError."""
+    for op in (op for op in module.walk() if isinstance(op, OnSubset)):
+        for value, tile in op.accesses:
+            extents = shape_of(value.type) if isinstance(value.type, TensorType) else ()
+            for dim in range(len(extents)) if not tile.is_full(extents) else ():
+                _check(op, value, tile, dim)
+
+
+def _check(op: OnSubset, value: Value, tile: Tile, dim: int) -> None:
+    """The places of a subset along one dim are places of the value."""
+    extent = shape_of(value.type)[dim]
+    if not _unknown(_needs(tile, dim, extent), facts_at(op)):
+        return
+    running = _in_iterations(op)
+    part, facts = tile.substitute(running), _where_it_is_used(op, tile.sizes[dim])
+    missing = [need[0] for need in _unknown(_needs(part, dim, substitute(extent, running)), facts)]
+    if missing and facts.are_possible():
+        leaves = any(facts.decide(condition) is False for condition in missing)
+        raise _error(op, value, tile, dim, missing, leaves)
+
+
+def _in_iterations(op: OnSubset) -> Substitution:
+    """The variables of the loops round an operation, as they are where these have an iteration."""
+    found: dict[Symbol | Var, Dim] = {}
+    for var in reversed(_variables_round(op)):
+        lower, upper, step = (substitute(d, found) for d in (var.lower, var.upper, var.step))
+        last = _where_positive(upper) if lower == 0 else upper
+        is_once = is_less_equal(last - lower, step) is True
+        found[var] = lower if is_once else Var(var.name, lower, last, step).size()
+    return found
+
+
+def _variables_round(op: OnSubset) -> Sequence[Var]:
+    """The variables of the loops round an operation, innermost first."""
+    return [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
+
+
+def _needs(tile: Tile, dim: int, extent: Dim) -> Sequence[Need]:
+    """What says that the first and the last place along a dim lie inside, if there is any place."""
+    offset, stride = tile.offsets[dim], tile.strides[dim]
+    sizes = dict.fromkeys((tile.sizes[dim], _where_positive(tile.sizes[dim])))
+    lasts = [offset + (size - 1) * stride for size in sizes]
+    not_before = [Predicate.of("<=", 0, offset)], [Predicate.of("<=", 0, last) for last in lasts]
+    not_behind = [Predicate.of("<=", offset + 1, extent)], [Predicate.of("<=", last + 1, extent) for last in lasts]
+    if is_less_equal(0, stride) is True:
+        left = [Predicate.of("<=", size, extent - offset) for size in sizes] if stride == 1 else []
+        return [not_before[0], [*not_behind[1], *left]]
+    return [not_before[1], not_behind[0]] if is_less_equal(stride, 0) is True else [*not_before, *not_behind]
+
+
+def _where_positive(size: Dim) -> Dim:
+    """What a size is where it is at least 1: without `max(0, ..)`."""
+    match size:
+        case Size(terms=(((Max(args=(0, most)),), 1),), constant=0):
+            return most
+        case Size(terms=(((Min(args=args),), 1),), constant=0):
+            return minimum(*map(_where_positive, args))
+        case _:
+            return size
+
+
+def _unknown(needs: Sequence[Need], facts: Facts) -> Sequence[Need]:
+    return [need for need in needs if not any(facts.decide(condition) is True for condition in need)]
+
+
+def _where_it_is_used(op: OnSubset, size: Dim) -> Facts:
+    """What holds where there is a place: the loops round an operation have an iteration, and the dim has an element."""
+    holding = [Predicate.of("<=", 1, size), *(Predicate.of("<", v.lower, v.upper) for v in _variables_round(op))]
+    for alternatives in _demanded(op):
+        possible = [condition for condition in alternatives if facts_if(op, holding).allow(condition)]
+        holding += possible if len(possible) == 1 else []
+    return facts_if(op, [*holding, *facts_if(op, holding).implied()])
+
+
+def _demanded(op: OnSubset) -> Iterator[Sequence[Predicate]]:
+    """The conditions of one of which each assertion at the start of the function says that it holds."""
+    for first in op.func.body.ops if op.func is not None else ():
+        if not isinstance(first, Assert):
+            return
+        yield first.alternatives
+
+
+def _error(op: OnSubset, value: Value, tile: Tile, dim: int, missing: Sequence[Predicate], leaves: bool) -> VerifyError:
+    extent = shape_of(value.type)[dim]
+    message = "the subset leaves" if leaves else "nothing says that the subset stays inside of"
+    return op.error(
+        f"{message} %{value.name} in dim {dim}",
+        required=f"{' and '.join(map(str, missing))}: %{value.name} is {value.type}",
+        found=tile.text(),
+        fix=None if leaves else _fix(tile, dim, extent, missing),
+        unproven=not leaves,
+    )
+
+
+def _fix(tile: Tile, dim: int, extent: Dim, missing: Sequence[Predicate]) -> str:
+    offset, size, (condition, *others) = tile.offsets[dim], tile.sizes[dim], missing
+    wanted = " and ".join(map(str, missing))
+    if not any(condition.variables() for condition in missing):
+        return f'say it at the start of the function: `tcp.assert {{any = [{wanted}], message = ".."}}`'
+    if tile.strides[dim] == 1 and size != 1 and not others and condition.comparisons[0].lhs != 0:
+        return f"end it with what is left: the size `{to_text(minimum(size, extent - offset))}`"
+    return f"use it only where that holds: `gml_st.if {wanted} {{ .. }}`"
