@@ -13,6 +13,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tcpx.payload.constants import Constants, NumpyArray
+from tcpx.payload.declared_bodies import check_declared_bodies
 from tcpx.payload.diagnostics import Diagnostic, Location, VerifyError
 from tcpx.payload.inside import check_subsets
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, OpT, Value
@@ -210,6 +211,7 @@ class Builder:
         """The module, verified."""
         verify_module(self.module)
         check_subsets(self.module)
+        check_declared_bodies(self.module)
         return self.module
 
     def fresh_name(self, base: str) -> str:

@@ -27,6 +27,7 @@ from tcpx.payload.indexing_maps import (
     map_element,
     map_falling,
     map_symbols,
+    map_text,
 )
 from tcpx.payload.ir import DIM_NAMES, LANES, ROW, VALID, Attribute, Block, Operation, Range, Value
 from tcpx.payload.pieces import Piece
@@ -921,6 +922,19 @@ class Structured(Tileable):
         read = zip(map(of, self.inputs), self.maps(), strict=True)
         return [beside(held, self.outside, has_elements=False) if index_operands([m]) else held for held, m in read]
 
+    def _check_names(self, maps: Sequence[tuple[IndexingMap, str]]) -> None:
+        """Maps name dims of the operation."""
+        names = [it.name for it in self.iterators()]
+        for indexing_map, role in maps:
+            unknown = [n for e in indexing_map if map_element(e) is None for n in map_symbols(e) if n not in names]
+            if unknown:
+                raise self.error(
+                    f"`{role}` is indexed by `{unknown[0]}`, which is no dim of the operation",
+                    required=f"dims among {', '.join(names)}" if names else "no dims",
+                    found=map_text(indexing_map),
+                    fix=f"list `{unknown[0]}` in `iterators` of its declaration, or correct the map",
+                )
+
     def verify(self) -> None:
         if len(self.maps()) != len(self.inputs):
             raise self.error(
@@ -941,6 +955,7 @@ class Structured(Tileable):
                     found=f"%{value.name}: {value.type}",
                     fix=self.correction(),
                 )
+        self._check_names([(indexing_map, role) for indexing_map, _, role in checked])
         extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
         for index, (indexing_map, value, role) in enumerate(checked):
             for position, (expression, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=True)):

@@ -236,9 +236,14 @@ def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict
         if mine_kinds[here] is not other_kinds[there]:
             return f"`{here}` is a {mine_kinds[here].value} dim, `{there}` a {other_kinds[there].value} dim"
     sizes: dict[Symbol | Var, Dim] = {Symbol(b): Symbol(a).size() for b, a in names.items()}
+    is_renamed = any(here != there and here in other_kinds for there, here in names.items())
     for left, right, role in pairs:
-        if left != tuple(substitute(e, sizes) for e in right):
-            return f"indexes {role} by {map_text(right)}, not {map_text(left)}"
+        renamed = tuple(substitute(e, sizes) for e in right)
+        if left != renamed:
+            where = (
+                f", where the result is {map_text(mine.result_map())}" if is_renamed and role != "the result" else ""
+            )
+            return f"indexes {role} by {map_text(renamed)}, not {map_text(left)}{where}"
     return names
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray
+from tcpx.payload.declared_bodies import check_declared_bodies
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.inside import check_subsets
 from tcpx.payload.interfaces import Structured
@@ -62,6 +63,7 @@ def parse(
     """
     module = parse_print(text, file, base_path, constants)
     check_subsets(module)
+    check_declared_bodies(module)
     return module
 
 
@@ -71,7 +73,7 @@ def parse_print(
     base_path: Path | None = None,
     constants: Constants | Mapping[str, NumpyArray] | None = None,
 ) -> Module:
-    """What `parse` does, of the print of a module: its subsets are not proved to stay inside once more."""
+    """What `parse` does, of the print of a module: its subsets and declarations are not looked at once more."""
     check_text("payload", text, "load")
     text = text.removeprefix("\ufeff")
     source = Source.of(text, file)

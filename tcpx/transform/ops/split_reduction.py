@@ -115,7 +115,18 @@ class SplitReduction(Transform):
 
 def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
     """The dim is a reduction dim, and its combiner may start anywhere."""
-    reduced = [it.name for it in op.iterators() if it.is_reduction]
+    reduced = [it.name for it in op.iterators() if it.is_reduction and not it.is_sequential]
+    if any(it.name == dim and it.is_sequential for it in op.iterators()):
+        called, more = ctx.name_of(op), "" if op.is_exact else ", reassociate: true"
+        raise ctx.fail(
+            f"`{dim}` of %{op.name} is a sequential dim: each iteration goes on from the one before it",
+            op=op,
+            required=f"a reduction dim: {', '.join(reduced) or 'it has none'}",
+            found=f"`{dim}` is sequential",
+            fix=f"`scan_in_lanes({called}, {dim}{more})`, which combines its elements in groups"
+            if op.is_associative
+            else f"`tile({called}, [{dim}: 64])`, which keeps the order",
+        )
     if dim not in reduced:
         raise ctx.fail(
             f"`{dim}` is not a reduction dim of %{op.name}",

@@ -228,6 +228,12 @@ def test_outline_does_not_call_a_row() -> None:
         ),
         (
             STATIC,
+            "transpose_result(mm, [n])\nlower_to(mm, product_4x16)",
+            "the row product_4x16 does not do what %mm does "
+            "(indexes operand 0 by [n, k], not [m, k], where the result is [n, m])",
+        ),
+        (
+            STATIC,
             "let k = tile(mm, [k: 8])\nlower_to(mm, product_4x16)",
             "the row product_4x16 does not do what %mm does (overwrites its result, and %mm adds to %mm.acc)",
         ),

@@ -261,3 +261,18 @@ def test_a_transposed_operand_is_read_once() -> None:
     )
     done = check(TRANSPOSED, body, exact=False)
     assert [op.opcode for op in done.module.walk()].count("tcp.transpose") == 2
+
+
+@pytest.mark.parametrize("way", ["parts: 2", "factor: 4", "parts: 2, parallel: true"])
+def test_a_sequential_dim_is_no_reduction_dim(way: str) -> None:
+    text = """func @f(%x: tensor<[M]x[N]xDTYPE>) -> tensor<[M]x[N]xDTYPE> symbols [M, N] {
+      %c, %t = tcp.cumsum(%x) {dim = 1} : tensor<[M]x[N]xDTYPE>, tensor<[M]xDTYPE>
+      tcp.return(%c)
+    }"""
+    for dtype, more in (("f32", ", reassociate: true"), ("si32", "")):
+        body = f"let c = match one cumsum in root\nsplit_reduction(c, d1, {way})"
+        found = refusal(text.replace("DTYPE", dtype), body)
+        assert found.message == "`d1` of %c is a sequential dim: each iteration goes on from the one before it"
+        assert found.required == "a reduction dim: it has none"
+        assert found.found == "`d1` is sequential"
+        assert found.fix == f"`scan_in_lanes(c, d1{more})`, which combines its elements in groups"
