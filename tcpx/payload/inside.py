@@ -5,6 +5,7 @@ This is asked once, of a payload that is read. What a schedule makes of it is pr
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.facts import Facts, facts_at, facts_if
@@ -12,8 +13,11 @@ from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.predicates import Predicate
+from tcpx.payload.size_expressions import atoms
+from tcpx.payload.size_substitution import Rebuild
 from tcpx.payload.sizes import (
     Dim,
+    Extremum,
     Max,
     Min,
     Size,
@@ -28,8 +32,17 @@ from tcpx.payload.sizes import (
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 
-Need = Sequence[Predicate]
-"""Conditions of which one is enough, the shortest first."""
+MOST_CASES: Final = 4
+"""Maxima of which each is looked at by cases, one within another."""
+
+
+class Places(NamedTuple):
+    """Where a subset is along one dim, and the extent of this dim."""
+
+    offset: Dim
+    size: Dim
+    stride: Dim
+    extent: Dim
 
 
 def check_subsets(module: Module) -> None:
@@ -44,14 +57,48 @@ def check_subsets(module: Module) -> None:
 def _check(op: OnSubset, value: Value, tile: Tile, dim: int) -> None:
     """The places of a subset along one dim are places of the value."""
     extent = shape_of(value.type)[dim]
-    if not _unknown(_needs(tile, dim, extent), facts_at(op)):
+    places = Places(tile.offsets[dim], tile.sizes[dim], tile.strides[dim], extent)
+    if not _unknown(places, facts_at(op)):
         return
     running = _in_iterations(op)
-    part, facts = tile.substitute(running), _where_it_is_used(op, tile.sizes[dim])
-    missing = [need[0] for need in _unknown(_needs(part, dim, substitute(extent, running)), facts)]
-    if missing and facts.are_possible():
+    places = Places(*(substitute(size, running) for size in places))
+    holding = _where_it_is_used(op, tile.sizes[dim])
+    missing = _missing(op, places, holding, MOST_CASES)
+    if missing:
+        facts = _facts(op, holding)
         leaves = any(facts.decide(condition) is False for condition in missing)
         raise _error(op, value, tile, dim, missing, leaves)
+
+
+def _missing(op: OnSubset, places: Places, holding: Sequence[Predicate], cases: int) -> Sequence[Predicate]:
+    """What nothing proves, also not in each case of what a maximum with 0 is: the places of tiles that views cut."""
+    facts = _facts(op, holding)
+    unknown = _unknown(places, facts)
+    if not unknown or not facts.are_possible():
+        return ()
+    found = next(_maxima(places), None) if cases else None
+    if found is None:
+        return unknown
+    atom, most = found
+    for value, sign in ((most, (0, most)), (0, (most, 0))):
+        case = Places(*(Rebuild({atom.text: value}).of(size) for size in places))
+        known = [*holding, Predicate.of("<=", *sign), Predicate.of("<=", 1, case.size)]
+        if _missing(op, case, known, cases - 1):
+            return unknown
+    return ()
+
+
+def _maxima(places: Places) -> Iterator[tuple[Max, Dim]]:
+    """The maxima of 0 and a size that the places of a subset depend on."""
+    pending = [atom for size in places for atom in atoms(size)]
+    while pending:
+        match pending.pop(0):
+            case Max(args=(0, Size() as most)) as atom:
+                yield atom, most
+            case Extremum(args=args):
+                pending += [atom for arg in args for atom in atoms(arg)]
+            case _:
+                pass
 
 
 def _in_iterations(op: OnSubset) -> Substitution:
@@ -70,10 +117,16 @@ def _variables_round(op: OnSubset) -> Sequence[Var]:
     return [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
 
 
-def _needs(tile: Tile, dim: int, extent: Dim) -> Sequence[Need]:
-    """What says that the first and the last place along a dim lie inside, if there is any place."""
-    offset, stride = tile.offsets[dim], tile.strides[dim]
-    sizes = dict.fromkeys((tile.sizes[dim], _where_positive(tile.sizes[dim])))
+def _unknown(places: Places, facts: Facts) -> Sequence[Predicate]:
+    """What the facts do not say of the conditions under which the first and the last place lie inside."""
+    needs = _needs(places)
+    return [need[0] for need in needs if not any(facts.decide(condition) is True for condition in need)]
+
+
+def _needs(places: Places) -> Sequence[Sequence[Predicate]]:
+    """What says that the first and the last place lie inside, if there is any; of each several, one is enough."""
+    offset, stride, extent = places.offset, places.stride, places.extent
+    sizes = dict.fromkeys((places.size, _where_positive(places.size)))
     lasts = [offset + (size - 1) * stride for size in sizes]
     not_before = [Predicate.of("<=", 0, offset)], [Predicate.of("<=", 0, last) for last in lasts]
     not_behind = [Predicate.of("<=", offset + 1, extent)], [Predicate.of("<=", last + 1, extent) for last in lasts]
@@ -94,25 +147,25 @@ def _where_positive(size: Dim) -> Dim:
             return size
 
 
-def _unknown(needs: Sequence[Need], facts: Facts) -> Sequence[Need]:
-    return [need for need in needs if not any(facts.decide(condition) is True for condition in need)]
-
-
-def _where_it_is_used(op: OnSubset, size: Dim) -> Facts:
+def _where_it_is_used(op: OnSubset, size: Dim) -> Sequence[Predicate]:
     """What holds where there is a place: the loops round an operation have an iteration, and the dim has an element."""
     holding = [Predicate.of("<=", 1, size), *(Predicate.of("<", v.lower, v.upper) for v in _variables_round(op))]
     for alternatives in _demanded(op):
         possible = [condition for condition in alternatives if facts_if(op, holding).allow(condition)]
         holding += possible if len(possible) == 1 else []
+    return holding
+
+
+def _facts(op: OnSubset, holding: Sequence[Predicate]) -> Facts:
+    """What holds where an operation stands and these do, with what follows from it."""
     return facts_if(op, [*holding, *facts_if(op, holding).implied()])
 
 
 def _demanded(op: OnSubset) -> Iterator[Sequence[Predicate]]:
-    """The conditions of one of which each assertion at the start of the function says that it holds."""
-    for first in op.func.body.ops if op.func is not None else ():
-        if not isinstance(first, Assert):
-            return
-        yield first.alternatives
+    """The conditions of one of which each assertion of the function says that it holds: before the function does
+    anything."""
+    asserted = (first for first in (op.func.body.ops if op.func is not None else ()) if isinstance(first, Assert))
+    return (first.alternatives for first in asserted)
 
 
 def _error(op: OnSubset, value: Value, tile: Tile, dim: int, missing: Sequence[Predicate], leaves: bool) -> VerifyError:

@@ -71,6 +71,17 @@ REFUSED = {
         "tile [N - %i - 2, 0] [2, D]",
         WHERE.format("0 <= N - %i - 2"),
     ),
+    "a window that is cut too late": (
+        looped(
+            "%r = gml_st.materialize(%x) tile [max(0, %i - 2), 0] [min(3, max(0, N - %i + 3)) - max(0, 2 - %i), D]"
+            " : tensor<[min(3, max(0, N - %i + 3)) - max(0, 2 - %i)]x[D]xf32>",
+            "0 to N + 2 step 3",
+        ),
+        READ,
+        f"max(0, %i - 2) - max(0, 2 - %i) + min(3, N - %i + 3) <= N: {OF_X}",
+        "tile [max(0, %i - 2), 0] [min(3, max(0, N - %i + 3)) - max(0, 2 - %i), D]",
+        "end it with what is left: the size `min(N - max(0, %i - 2), min(3, max(0, N - %i + 3)) - max(0, 2 - %i))`",
+    ),
     "a yield": (
         looped(moved("%i", "%i + 1")),
         "gml_st.yield: nothing says that the subset stays inside of %d in dim 0",
@@ -162,6 +173,12 @@ ACCEPTED = {
     "backwards": looped(moved("N - 1 - %i", "%i")),
     "a loop that never runs": looped(moved("%i", "%i"), "7 to 7 step 1"),
     "a branch that is never taken": looped("gml_st.if N < 0 {\n" + moved("%i + 7", "%i") + "\n}"),
+    "a window that is cut at both ends": looped(
+        "%r = gml_st.materialize(%x) tile [max(0, %i - 2), 0] [min(3, max(0, N - %i + 2)) - max(0, 2 - %i), D]"
+        " : tensor<[min(3, max(0, N - %i + 2)) - max(0, 2 - %i)]x[D]xf32>\n"
+        "    gml_st.yield(%r, %d) tile [0, 0] [min(3, max(0, N - %i + 2)) - max(0, 2 - %i), D]",
+        "0 to N + 2 step 3",
+    ),
     "no rows": looped("%r = gml_st.materialize(%x) tile [N + 5, 0] [0, D] : tensor<0x[D]xf32>"),
     "from the end": looped("%r = gml_st.materialize(%x) tile [N - 1, 0] [N, D] [-1, 1] : tensor<[N]x[D]xf32>\n"
                            "    gml_st.yield(%r, %d) full"),
