@@ -32,8 +32,8 @@ from tcpx.payload.sizes import (
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 
-MOST_CASES: Final = 4
-"""Maxima of which each is looked at by cases, one within another."""
+MOST_CASES: Final = 5
+"""Maxima and minima of which each argument is looked at by itself, one within another."""
 
 
 class Places(NamedTuple):
@@ -71,34 +71,32 @@ def _check(op: OnSubset, value: Value, tile: Tile, dim: int) -> None:
 
 
 def _missing(op: OnSubset, places: Places, holding: Sequence[Predicate], cases: int) -> Sequence[Predicate]:
-    """What nothing proves, also not in each case of what a maximum with 0 is: the places of tiles that views cut."""
+    """What nothing proves, also not by cases of what maxima and minima are: views cut tiles by these."""
     facts = _facts(op, holding)
     unknown = _unknown(places, facts)
     if not unknown or not facts.are_possible():
         return ()
-    found = next(_maxima(places), None) if cases else None
+    found = _extremum(places) if cases else None
     if found is None:
         return unknown
-    atom, most = found
-    for value, sign in ((most, (0, most)), (0, (most, 0))):
-        case = Places(*(Rebuild({atom.text: value}).of(size) for size in places))
-        known = [*holding, Predicate.of("<=", *sign), Predicate.of("<=", 1, case.size)]
+    for value in found.args:
+        case = Places(*(Rebuild({found.text: value}).of(size) for size in places))
+        signs = [(value, arg) if isinstance(found, Min) else (arg, value) for arg in found.args if arg is not value]
+        known = [*holding, *(Predicate.of("<=", *sign) for sign in signs), Predicate.of("<=", 1, case.size)]
         if _missing(op, case, known, cases - 1):
             return unknown
     return ()
 
 
-def _maxima(places: Places) -> Iterator[tuple[Max, Dim]]:
-    """The maxima of 0 and a size that the places of a subset depend on."""
-    pending = [atom for size in places for atom in atoms(size)]
+def _extremum(places: Places) -> Extremum | None:
+    """A maximum that the places of a subset depend on, else a minimum."""
+    pending, found = [atom for size in places for atom in atoms(size)], list[Extremum]()
     while pending:
-        match pending.pop(0):
-            case Max(args=(0, Size() as most)) as atom:
-                yield atom, most
-            case Extremum(args=args):
-                pending += [atom for arg in args for atom in atoms(arg)]
-            case _:
-                pass
+        atom = pending.pop(0)
+        if isinstance(atom, Extremum):
+            found.append(atom)
+            pending += [inner for arg in atom.args for inner in atoms(arg)]
+    return next((atom for atom in found if isinstance(atom, Max)), found[0] if found else None)
 
 
 def _in_iterations(op: OnSubset) -> Substitution:

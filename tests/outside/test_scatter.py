@@ -181,8 +181,8 @@ REFUSED = {
     "parts of what is set": (
         "unique",
         "split_reduction(v, i, parts: 3)",
-        "%v (tcp.generic): a reduction names its `combiner`",
-        'combiner = "tcp.add"',
+        "`i` of %v is a sequential dim: each iteration goes on from the one before it",
+        "a reduction dim: it has none",
     ),
 }
 
