@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 
 from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS, shares_of
 from tcpx.payload.constants import NumpyArray
@@ -46,7 +47,9 @@ class InsertPoint:
 
     @staticmethod
     def start(block: Block) -> InsertPoint:
-        return InsertPoint(block, 0)
+        """Before all operations, but behind what a function demands: that is known as long as it comes first."""
+        demands = takewhile(lambda op: op.demanded is not None, block.ops)
+        return InsertPoint(block, sum(1 for _ in demands))
 
     @staticmethod
     def end(block: Block) -> InsertPoint:

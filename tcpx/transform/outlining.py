@@ -104,8 +104,8 @@ def _assertions(func: FuncOp) -> list[Assert]:
 
 
 def _assert(rewriter: Rewriter, assertions: Sequence[Assert], func: FuncOp, mapping: CloneMap | None = None) -> None:
-    """Put copies of assertions at the start of a function that does not have them."""
-    for op in reversed(assertions):
+    """Put copies of assertions at the start of a function that does not have them, behind its own."""
+    for op in assertions:
         made = op.clone(mapping or CloneMap(), str)
         if all(made.attributes != held.attributes for held in _assertions(func)):
             rewriter.insert(made, InsertPoint.start(func.body))

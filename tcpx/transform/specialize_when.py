@@ -135,8 +135,7 @@ def _assert(ctx: TransformContext, first: Operation, predicates: Sequence[Predic
     func = ctx.rewriter.func_of(first)
     made = Assert.of(alternatives, failure.message)
     made.location, made.schedule_location = first.location, failure.location
-    start = next(k for k, op in enumerate(func.body.ops) if not isinstance(op, Assert))
-    ctx.rewriter.insert(made, InsertPoint(func.body, start))
+    ctx.rewriter.insert(made, InsertPoint.start(func.body))
 
 
 def _ways_round(op: Operation) -> list[Predicate]:

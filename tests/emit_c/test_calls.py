@@ -205,6 +205,40 @@ func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
     assert not out.any()
 
 
+TABLE = 'tcp.assert {any = [P + T <= 32], message = "a table of 32"}'
+ROOM = 'tcp.assert {any = [P + T <= 16], message = "the cache is full"}'
+
+
+@pytest.mark.parametrize(("own", "past", "length"), [(TABLE, 31, 32), (ROOM, 15, 16), ("", 15, 16)])
+@pytest.mark.parametrize("demands", [(TABLE, ROOM), (ROOM, TABLE)], ids=["table first", "room first"])
+def test_what_a_caller_asserts_is_known_at_its_calls(
+    demands: tuple[str, str], own: str, past: int, length: int
+) -> None:
+    """The tighter of two assertions about a sum bounds the sizes of a call, also where literals are at the top."""
+    lines = "\n  ".join(demands)
+    module = parse(f"""
+func @main(%past: index as [P], %x: tensor<[T]x8xf32>) -> tensor<[T]x8xf32> symbols [P: 0..31, T: 1..32] {{
+  {lines}
+  %h = tcp.sigmoid(%x) : tensor<[T]x8xf32>
+  %y = tcp.call @layer(%past, %h) : tensor<[T]x8xf32>
+  %z = tcp.call @layer(%past, %y) : tensor<[T]x8xf32>
+  tcp.return(%z)
+}}
+func @layer(%past: index as [P], %x: tensor<[T]x8xf32>) -> tensor<[T]x8xf32>
+    symbols [P: 0..{past}, T: 1..{length}] {{
+  {own}
+  %y = tcp.sigmoid(%x) : tensor<[T]x8xf32>
+  tcp.return(%y)
+}}
+""")
+    kernel = tcpx.compile(module)
+    x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    found, wanted = kernel(12, x), tcpx.evaluate(module, np.array(12), x)
+    np.testing.assert_allclose(np.asarray(found, np.float64), np.asarray(wanted, np.float64), rtol=1e-5)
+    with pytest.raises(tcpx.ArgumentError, match="the cache is full"):
+        kernel(13, x)
+
+
 def test_sizes_of_callees_that_overflow() -> None:
     module = parse("""
 func @main(%x: tensor<[M]xsi8>) -> tensor<[M]xsi8> symbols [M] {

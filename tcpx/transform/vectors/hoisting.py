@@ -26,7 +26,7 @@ def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
                 rewriter.replace_op(op, [first.results[0]])
     tops: dict[Block, int] = {}
     for (home, _), op in known.items():
-        top = tops.get(home, 0)
+        top = tops.get(home, InsertPoint.start(home).index)
         if op is not home.ops[top]:
             rewriter.move(op, InsertPoint(home, top))
         tops[home] = top + 1

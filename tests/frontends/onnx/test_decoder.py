@@ -47,6 +47,18 @@ def test_with_caches(batch: int, past: int, length: int) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+def decoded(kernel: Any, length: int, room: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The tokens of a decoder of two layers, some at once, then one by one; what it gives is compared."""
+    ids = tokens(1, length)
+    (wanted,) = reference(decoder(cached=False), {"ids": ids})
+    caches = [np.full((1, HEADS, room, SIZE), np.nan, np.float32) for _ in range(4)]
+    for start, end in ((0, 5), *((k, k + 1) for k in range(5, length))):
+        logits, *after = kernel(start, ids[:, start:end], *caches)
+        assert all(a is b for a, b in zip(after, caches, strict=True))
+        np.testing.assert_allclose(np.asarray(logits, np.float32), wanted[:, start:end], rtol=1e-4, atol=1e-5)
+    return ids, caches
+
+
 def test_caches_are_changed_in_place() -> None:
     """Compiled: some tokens at once, then one by one, on caches that stay where they are, and are not copied."""
     held = tcpx.onnx.load(decoder(cached=True), state=True)
@@ -58,13 +70,7 @@ def test_caches_are_changed_in_place() -> None:
     _, _, body = source[: source.index("\n}", source.index("size_t decoder_workspace("))].rpartition("SIZE_MAX;")
     assert body
     assert not re.search(r"\bcapacity\b", body), "the workspace has nothing of the size of a cache"
-    ids = tokens(1, LONGEST)
-    (wanted,) = reference(decoder(cached=False), {"ids": ids})
-    caches = [np.full((1, HEADS, LONGEST + 3, SIZE), np.nan, np.float32) for _ in range(4)]
-    for start, end in ((0, 5), *((k, k + 1) for k in range(5, LONGEST))):
-        logits, *after = kernel(start, ids[:, start:end], *caches)
-        assert all(a is b for a, b in zip(after, caches, strict=True))
-        np.testing.assert_allclose(np.asarray(logits, np.float32), wanted[:, start:end], rtol=1e-4, atol=1e-5)
+    ids, caches = decoded(kernel, LONGEST, LONGEST + 3)
     assert all(np.isnan(cache[:, :, LONGEST:]).all() for cache in caches), "nothing is written behind"
     with pytest.raises(tcpx.ArgumentError, match=r"the model has a table of 32 for past \+ sequence"):
         kernel(LONGEST - 1, ids[:, :2], *caches)
@@ -85,6 +91,16 @@ def test_a_cache_of_one_capacity() -> None:
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found[1][:, :, 7:10], wanted[1][:, :, 7:], rtol=1e-4, atol=1e-5)
     assert held.outputs == ("logits", "present.0.key", "present.0.value")
+
+
+def test_a_capacity_below_the_table_of_positions() -> None:
+    """The cache has room for half of what the table of positions has rows for: the tighter assertion is known."""
+    held = tcpx.onnx.load(decoder(cached=True), state=True, capacity=LONGEST // 2)
+    kernel = tcpx.compile(held.module)
+    assert kernel.signature.functions == 1
+    ids, caches = decoded(kernel, LONGEST // 2, LONGEST // 2)
+    with pytest.raises(tcpx.ArgumentError, match="the cache is full"):
+        kernel(LONGEST // 2, ids[:, :1], *caches)
 
 
 STEP = """step (float[N, 4] x, float[N, 4] h, float[4, 4] w) => (float[N, 4] y, float[N, 4] hn) {
