@@ -1,6 +1,6 @@
 """Evaluating expressions over the payload, the target and the names in scope."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -268,7 +268,8 @@ def _method(
     if method.takes == "class":
         ops = state.handles.resolve(base, node.location)
         pattern = ast.Pattern(print_expression(argument), "", location=argument.location)
-        return not any(isinstance(pattern_outcome(pattern, None, op, state, frame), Miss) for op in ops)
+        outcomes = (pattern_outcome(pattern, None, op, state, frame, base.inside) for op in ops)
+        return not any(isinstance(outcome, Miss) for outcome in outcomes)
     text = dim_name(argument, base, state, frame) if method.takes == "dim" else _text(argument, state, frame)
     return _asked(base, state, lambda: methods.METHODS[method.name](base, text, state, frame, node))
 
@@ -315,15 +316,7 @@ def _selection(expression: ast.Selection, state: State, frame: Frame) -> Runtime
         raise frame.error(
             "`in` selects the copies of an op inside another", expression, required="handles on both sides", found=found
         )
-    made = OpHandle(base.origins, base.label, base.sides, (*base.inside, scope.origins), base.view)
-    if not state.handles.live(made):
-        raise frame.error(
-            f"no copy of %{base.label} is inside %{scope.label}",
-            expression,
-            required="at least one",
-            kind=Kind.SILENCEABLE,
-        )
-    return made
+    return navigation.selected(base, scope, state, frame, expression)
 
 
 def candidates_of(expression: ast.Match, state: State, frame: Frame) -> Candidates:
@@ -338,20 +331,39 @@ def candidates_of(expression: ast.Match, state: State, frame: Frame) -> Candidat
             )
         ops += state.handles.resolve(root, expression.scope.location)
     pattern, matcher = expression.pattern, find_matcher(expression.pattern, frame.unit)
+    inside = _narrowed_to(roots, ops)
     root_classes = [wanted.name for wanted in matcher.matcher.params[0].type.arguments] if matcher is not None else []
     return Candidates(
         tuple(ops),
-        lambda op: pattern_outcome(pattern, expression.where, op, state, frame),
+        lambda op: pattern_outcome(pattern, expression.where, op, state, frame, inside),
         lambda op: matcher is not None or fits(pattern, op),
         pattern.glob,
         pattern.op_class if matcher is None else next(iter(root_classes), ""),
+        inside,
     )
 
 
+def _narrowed_to(roots: Sequence[RuntimeValue], ops: Sequence[Operation]) -> tuple[OpHandle, ...]:
+    """What a match in these narrows its handles to: a call, or what the only scope is narrowed to itself. In a loop, a
+    group or a function it finds all copies, and so it does in several scopes."""
+    match roots:
+        case (OpHandle() as scope,):
+            return (scope,) if all(op.callee is not None for op in ops) else scope.inside
+        case _:
+            return ()
+
+
 def pattern_outcome(
-    pattern: ast.Pattern, where: ast.Expression | None, op: Operation, state: State, frame: Frame
+    pattern: ast.Pattern,
+    where: ast.Expression | None,
+    op: Operation,
+    state: State,
+    frame: Frame,
+    inside: tuple[OpHandle, ...] = (),
 ) -> Outcome:
-    """The parts a pattern gives for an operation that matches it and satisfies the `where`, else why it does not."""
+    """The parts a pattern gives for an operation that matches it and satisfies the `where`, else why it does not.
+
+    What it asks about the operation, it asks about its copies `inside` these scopes."""
     if pattern.equations:
         return written_outcome(
             pattern,
@@ -359,17 +371,19 @@ def pattern_outcome(
             state,
             frame,
             lambda shape, made: _class_outcome(shape, made, state, frame),
-            lambda root, named: where_miss(where, root, state, frame, named),
+            lambda root, named: where_miss(where, root, state, frame, named, inside),
+            inside,
         )
     matcher = find_matcher(pattern, frame.unit)
     parts: Outcome = ()
+    root = state.handles.of(op, inside=inside)
     if matcher is not None:
-        parts = name_miss(op, pattern) or matcher_outcome(matcher, pattern, op, state, frame, evaluate)
+        parts = name_miss(op, pattern) or matcher_outcome(matcher, pattern, root, op, state, frame, evaluate)
     else:
         parts = pattern_miss(pattern, op) or ()
     if isinstance(parts, Miss):
         return parts
-    return where_miss(where, op, state, frame) or parts
+    return where_miss(where, op, state, frame, inside=inside) or parts
 
 
 def _class_outcome(shape: ast.Shape, op: Operation, state: State, frame: Frame) -> Miss | None:
@@ -384,13 +398,14 @@ def where_miss(
     state: State,
     frame: Frame,
     named: Mapping[str, RuntimeValue] = MappingProxyType({}),
+    inside: tuple[OpHandle, ...] = (),
 ) -> Miss | None:
     """Why an operation does not satisfy a `where`, in which a pattern names its parts; None if it does."""
     if where is None:
         return None
     inner = frame.block()
     inner.names.update(named)
-    inner.candidate = state.handles.of(op)
+    inner.candidate = state.handles.of(op, inside=inside)
     try:
         holds = truth(where, "`where`", state, inner)
     except TcpxError as error:

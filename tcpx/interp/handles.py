@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from tcpx.interp.scopes import Scopes, scope_text
 from tcpx.interp.values import OpHandle, Side
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
 from tcpx.payload.facts import NOTHING, Facts
@@ -45,11 +46,11 @@ class Handles:
         """What the branches the schedule is in say about sizes."""
         return self.branches[-1].facts if self.branches else NOTHING
 
-    def of(self, *ops: Operation, label: str = "") -> OpHandle:
-        """A handle to these operations and all other copies of them."""
+    def of(self, *ops: Operation, label: str = "", inside: tuple[OpHandle, ...] = ()) -> OpHandle:
+        """A handle to these operations and all other copies of them, or those inside these scopes."""
         origins = tuple(dict.fromkeys(o for op in ops for o in op.origins))
         self._watched.update(origins)
-        return OpHandle(origins, label or (ops[0].name or ops[0].opcode if ops else "nothing"))
+        return OpHandle(origins, label or (ops[0].name or ops[0].opcode if ops else "nothing"), inside=inside)
 
     def of_copy(self, op: Operation) -> OpHandle:
         """A handle to this copy of an operation, and to those that are made of it."""
@@ -59,13 +60,14 @@ class Handles:
     def live(self, handle: OpHandle) -> list[Operation]:
         """The operations a handle denotes, in program order; none if it has ended."""
         held = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, [])]
-        ops = [op for op in dict.fromkeys(held) if self._selected(op, handle)]
+        scopes = Scopes(self.rewriter)
+        ops = [op for op in dict.fromkeys(held) if self._selected(op, handle, scopes)]
         return ops if len(ops) < 2 else sorted(ops, key=program_position)
 
-    def _selected(self, op: Operation, handle: OpHandle) -> bool:
+    def _selected(self, op: Operation, handle: OpHandle, scopes: Scopes) -> bool:
         if handle.sides and not all(side.has(op.copy_path) for side in handle.sides):
             return False
-        if handle.inside and not all(any(set(scope) & set(a.origins) for a in _around(op)) for scope in handle.inside):
+        if handle.inside and not scopes.hold(op, handle.inside):
             return False
         return not self.branches or self.in_branch(op) or self._is_around(op)
 
@@ -93,7 +95,8 @@ class Handles:
             required, found = "a copy inside this branch of `specialize`", "copies outside it alone"
             fix = "take this step outside the `specialize`"
         else:
-            required = " and ".join(side.name for side in handle.sides) or "a copy inside the place asked for"
+            sides, scopes = (side.name for side in handle.sides), (f"inside {scope_text(s)}" for s in handle.inside)
+            required = f"a copy {' and '.join([*sides, *scopes])}"
             found = f"copies {', '.join(sorted({path_text(op.copy_path) for op in copies}))}"
             fix = None
         return ScheduleError(
@@ -145,15 +148,6 @@ class Handles:
         if not here and not there:
             return lhs.origins == rhs.origins
         return {id(op) for op in here} == {id(op) for op in there}
-
-
-def _around(op: Operation) -> Iterator[Operation]:
-    """What an operation is in, innermost first: its function, what calls that, and so on."""
-    for outer in op.ancestors():
-        yield outer
-        for call in outer.callers() if isinstance(outer, FuncOp) else ():
-            yield call
-            yield from _around(call)
 
 
 def program_position(op: Operation) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.matching import Miss, Outcome, class_miss
 from tcpx.interp.parameters import Evaluate, checked_parameter
 from tcpx.interp.state import State
-from tcpx.interp.values import RuntimeValue, describe
+from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import Kind, TcpxError
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
@@ -22,7 +22,13 @@ FIRST_RANK = 3
 
 
 def matcher_outcome(
-    callee: MatcherCallee, pattern: ast.Pattern, op: Operation, state: State, frame: Frame, evaluate: Evaluate
+    callee: MatcherCallee,
+    pattern: ast.Pattern,
+    root: OpHandle,
+    op: Operation,
+    state: State,
+    frame: Frame,
+    evaluate: Evaluate,
 ) -> Outcome:
     """The parts a matcher returns for an operation, or why the operation is not the root of its pattern."""
     matcher = callee.matcher
@@ -32,7 +38,7 @@ def matcher_outcome(
         if miss is not None:
             return miss
     inner = Frame(callee.unit, frame.use, calls=((matcher.name, pattern.location), *frame.calls))
-    inner.names[param.name] = replace(state.handles.of(op), view=view_of(param.type, callee.unit))
+    inner.names[param.name] = replace(root, view=view_of(param.type, callee.unit))
     for held, statement in enumerate(matcher.body.statements):
         try:
             returned = _run(statement, matcher, state, inner, evaluate)

@@ -50,6 +50,8 @@ class Candidates:
     glob: str
     op_class: str
     """A name and a class that what fits has; empty: any."""
+    inside: tuple[OpHandle, ...] = ()
+    """What the handles are narrowed to: the call that is looked into, or what the scope itself is narrowed to."""
 
 
 def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Candidates) -> RuntimeValue:
@@ -66,7 +68,7 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
         if isinstance(outcome, Miss):
             misses.append(outcome)
         else:
-            handle = state.handles.of(op)
+            handle = state.handles.of(op, inside=candidates.inside)
             found[op.origins] = (handle, *outcome) if outcome else handle
     if not found:
         misses = _all_misses(state, candidates, misses)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tcpx.interp.frame import Frame
+from tcpx.interp.scopes import scope_text
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
@@ -156,6 +158,33 @@ def narrowed(made: OpHandle, base: OpHandle) -> OpHandle:
     return OpHandle(made.origins, made.label, base.sides, base.inside)
 
 
+def selected(base: OpHandle, scope: OpHandle, state: State, frame: Frame, node: ast.Node) -> OpHandle:
+    """`x in L`: the copies inside a loop or group, or those that a call runs."""
+    made = OpHandle(base.origins, base.label, base.sides, (*base.inside, scope), base.view)
+    if not state.handles.live(made):
+        raise _not_inside(base, scope, state, frame, node)
+    return made
+
+
+def _not_inside(base: OpHandle, scope: OpHandle, state: State, frame: Frame, node: ast.Node) -> ScheduleError:
+    copies = state.handles.resolve(base, node.location)
+    funcs = list(dict.fromkeys(func for op in copies if (func := op.func) is not None))
+    calls = [call for func in funcs for call in func.callers()]
+    found = f"%{base.label} in {' and '.join(f'@{func.name}' for func in funcs)}"
+    if calls:
+        found += f", called by {', '.join(f'%{c.name} in @{c.func.name}' for c in calls if c.func is not None)}"
+    names = [name for call in calls if (name := frame.handle_name(call)) is not None]
+    return frame.error(
+        f"no copy of %{base.label} is inside {scope_text(scope)}",
+        node,
+        required="a loop or group round it, or a call on the way to it",
+        found=found,
+        fix=f"write `{base.label} in {names[0]}`" if len(calls) == 1 and names else None,
+        kind=Kind.SILENCEABLE,
+        payload=copies[0].location,
+    )
+
+
 def value_refs(handle: OperandHandle, state: State, where: Location) -> list[ValueRef]:
     """What `x.lhs` or `x.out` is, for each copy of x."""
     return [value_ref(op, handle.name) for op in state.handles.resolve(handle.base, where)]
@@ -299,4 +328,6 @@ def parent(base: OpHandle, state: State, frame: Frame, node: ast.Node) -> OpHand
     outer = list(dict.fromkeys(op for op in found if op is not None))
     if not outer:
         raise frame.error(f"nothing is round %{base.label}", node, required="an op inside a function")
-    return state.handles.of(*outer)
+    made = state.handles.of(*outer)
+    inside = replace(made, inside=base.inside)
+    return inside if set(outer) == set(state.handles.live(inside)) else made

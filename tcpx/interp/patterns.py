@@ -41,7 +41,13 @@ Where = Callable[[Operation, Mapping[str, RuntimeValue]], Miss | None]
 
 
 def written_outcome(
-    pattern: ast.Pattern, op: Operation, state: State, frame: Frame, is_of: IsOf, where: Where
+    pattern: ast.Pattern,
+    op: Operation,
+    state: State,
+    frame: Frame,
+    is_of: IsOf,
+    where: Where,
+    inside: tuple[OpHandle, ...],
 ) -> Outcome:
     """What the names of a pattern stand for where an operation is the last of its equations: for the first order of
     operands that commute for which all of it holds, the `where` included. Else why it is not."""
@@ -50,7 +56,7 @@ def written_outcome(
     trial = Trial(pattern, op, state, frame, is_of)
     unmet: Miss | None = None
     for bound in trial.solutions():
-        named = {name: _handle(held, state) for name, held in bound.items()}
+        named = {name: _handle(held, state, inside) for name, held in bound.items()}
         miss = where(op, named)
         if miss is None:
             root = pattern.equations[-1].name
@@ -69,10 +75,10 @@ def names_of(
     return dict(zip(names, (root, *parts) if pattern.equations[-1].name in names else parts, strict=True))
 
 
-def _handle(held: Operation | Use, state: State) -> RuntimeValue:
+def _handle(held: Operation | Use, state: State, inside: tuple[OpHandle, ...]) -> RuntimeValue:
     if isinstance(held, Operation):
-        return state.handles.of(held)
-    return OperandHandle(state.handles.of(held.op), held.role)
+        return state.handles.of(held, inside=inside)
+    return OperandHandle(state.handles.of(held.op, inside=inside), held.role)
 
 
 @dataclass(slots=True)

@@ -243,7 +243,8 @@ class PayloadChecker:
         ops = self.state.handles.resolve(subject, statement.subject.location)
         for k, arm in enumerate(statement.arms):
             try:
-                tested = [pattern_outcome(arm.pattern, arm.where, op, self.state, frame) for op in ops]
+                inside = subject.inside
+                tested = [pattern_outcome(arm.pattern, arm.where, op, self.state, frame, inside) for op in ops]
             except UnforeseenError:
                 left = (arm.body for arm in statement.arms[k:])
                 return self._any_of((*left, *((last,) if last is not None else ())), frame)

@@ -198,7 +198,8 @@ def _still_wanted(item: RuntimeValue, head: OpHandle, items: ast.Expression, sta
     if not isinstance(items, ast.Match):
         return True
     named = names_of(items.pattern, head, parts[1:], frame)
-    return all(where_miss(items.where, op, state, frame, named) is None for op in state.handles.live(head))
+    asked = state.handles.live(head)
+    return all(where_miss(items.where, op, state, frame, named, head.inside) is None for op in asked)
 
 
 def _if(statement: ast.If, state: State, frame: Frame) -> Values | None:
@@ -217,7 +218,7 @@ def _case(statement: ast.Case, state: State, frame: Frame) -> Values | None:
     ops = state.handles.resolve(subject, statement.subject.location)
     reasons: list[str] = []
     for arm in statement.arms:
-        outcomes = [pattern_outcome(arm.pattern, arm.where, op, state, frame) for op in ops]
+        outcomes = [pattern_outcome(arm.pattern, arm.where, op, state, frame, subject.inside) for op in ops]
         miss = next((outcome for outcome in outcomes if isinstance(outcome, Miss)), None)
         if miss is None:
             return run_block(arm.body, state, frame_of_arm(arm, subject, outcomes[0], frame))

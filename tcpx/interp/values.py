@@ -1,5 +1,7 @@
 """What the expressions of a schedule evaluate to."""
 
+from __future__ import annotations
+
 from dataclasses import field
 
 from tcpx.interp.conditions import AnyOf
@@ -31,13 +33,14 @@ class OpHandle:
     """A name for computations, for good: it denotes all live operations that continue these origins.
 
     `sides` and `inside` narrow it: to copies on these sides of splits (`x.copy("main")`), and to operations inside
-    those of other origins (`x in L`). `label` is what it was called when it was made, for messages.
+    what other handles denote (`x in L`), on one path of calls. `label` is what it was called when it was made, for
+    messages.
     """
 
     origins: tuple[int, ...]
     label: str = ""
     sides: tuple[Side, ...] = ()
-    inside: tuple[tuple[int, ...], ...] = ()
+    inside: tuple[OpHandle, ...] = ()
     view: ViewOf | None = field(default=None, compare=False, repr=False)
     """The view it was declared as, whose roles `x.role` and bare dims mean."""
 

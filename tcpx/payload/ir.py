@@ -29,6 +29,8 @@ Attribute = int | float | str | bool | Size | Symbol | Var | Tile | Predicate | 
 CopyPath = tuple[tuple[int, str], ...]
 MAIN, TAIL = "main", "tail"
 """The sides of a peeled loop: whole steps, and the rest."""
+INLINED = "inlined"
+"""The side of what a call left where it was; its function is the other."""
 OpT = TypeVar("OpT", bound="Operation")
 
 

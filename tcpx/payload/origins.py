@@ -18,6 +18,9 @@ class Origins(Journal):
         super().__init__(module)
         self.origins: dict[int, Ticketed[Operation]] = {}
         self.ended: dict[int, str] = {}
+        self.inlined: dict[int, tuple[int | None, ...]] = {}
+        """By origin of a call that was inlined: the splits whose side `INLINED` is what it left; None where that has no
+        other copies."""
         self.unsettled: dict[int, None] = {}
         """Origins that lost their last operation or got one again; who keeps track of them empties it."""
         self.lookup = Lookup()
@@ -145,6 +148,16 @@ class Origins(Journal):
             if origin not in self.ended:
                 self.ended[origin] = reason
                 self.record(lambda o=origin: self._forget_end(o))
+
+    def note_inlined(self, call: Operation, split: int | None) -> None:
+        """Handles narrowed to a call denote what it left in its function."""
+        for origin in call.origins:
+            held = self.inlined.get(origin, ())
+            self.inlined[origin] = (*held, split)
+            self.record(lambda o=origin, before=held: self._set_inlined(o, before))
+
+    def _set_inlined(self, origin: int, splits: tuple[int | None, ...]) -> None:
+        self.inlined[origin] = splits
 
     def _forget_end(self, origin: int) -> None:
         del self.ended[origin]

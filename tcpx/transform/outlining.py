@@ -8,6 +8,7 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import (
+    INLINED,
     INOUT,
     NUMBERS,
     PROMISE,
@@ -300,7 +301,10 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     facts = facts_at(call)  # more may be known of sizes here than where its operands are defined
     sizes = {symbol: facts.attach(size) for symbol, size in call.binding.items()}
     mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", sizes))
-    split = rewriter.new_split() if len(func.callers()) > 1 else None
+    is_shared = len(func.callers()) > 1
+    has_copies = is_shared or any(len(rewriter.origins[o]) > 1 for op in func.body.ops for o in op.origins)
+    split = rewriter.new_split() if has_copies else None
+    rewriter.note_inlined(call, split)
     is_entry = func is rewriter.module.main
     _assert(rewriter, _assertions(func), caller, mapping)
     for op in [op for op in func.body.ops[:-1] if not isinstance(op, Assert)]:
@@ -310,11 +314,12 @@ def inline(rewriter: Rewriter, call: Call) -> None:
                 known = facts_in(branch, k).sizes()  # substituting the number for a size would change types
                 rewriter.substitute(region.ops, {s: size for s, size in known.items() if s.lower != s.upper})
         if split is not None:
-            rewriter.extend_copy_path(made, split, "inlined")
+            rewriter.extend_copy_path(made, split, INLINED)
+        if split is not None and is_shared:
             rewriter.extend_copy_path(op, split, "called")
     rewriter.end(call, "a call that was inlined")
     rewriter.replace_op(call, [mapping.value(value) for value in func.returned])
-    if split is None and not is_entry:
+    if not is_shared and not is_entry:
         rewriter.remove_function(func)
 
 

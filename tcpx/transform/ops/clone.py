@@ -22,7 +22,7 @@ class Clone(Transform):
 
     Handles to operations of the function denote both copies; `x in c` denotes those that the call `c` runs. Sizes that
     are numbers at the call are numbers in the copy: there `specialize` takes the version for them without a test. The
-    callees of the function are not copied: clone again, inside.
+    callees of the function are not copied: clone again, inside, as in `clone(d in c)`.
 
     before:
         func @f(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
