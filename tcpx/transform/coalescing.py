@@ -7,7 +7,7 @@ from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.facts import are_equal_at
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
-from tcpx.payload.ir import Attribute, Operation, Value
+from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, product
@@ -16,7 +16,7 @@ from tcpx.payload.types import shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, rename_inside, source_name
-from tcpx.transform.matching import general, stand_ins
+from tcpx.transform.matching import find_match, general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
 
 SAME_ANYWHERE: Final = "a body that computes the same wherever it is, and indices that maps say"
@@ -192,7 +192,24 @@ def _on_one_dim(
     whole = product([e for e in extents if e is not None]) if None not in extents else None
     first = op.iterator(names[0])
     entry = (first.name, first.kind.value) if whole is None else (first.name, first.kind.value, whole)
-    return without_dims(op, names[1:], operands, shapes, {first.name: entry})
+    made = without_dims(op, names[1:], Block([(v.name, v.type) for v in operands]).args, shapes, {first.name: entry})
+    return _of_class(op, made, operands) or structured(made.on_tiles(operands, *shapes))
+
+
+def _of_class(op: Structured, made: Structured, operands: Sequence[Value]) -> Structured | None:
+    """The operation of the class of `op` that computes what the generic `made` does, where its dims are called so."""
+    found = find_match(made, [type(op)]) if not op.regions else []
+    if isinstance(found, list):
+        return None
+    names = tuple(it.name for it in made.iterators())
+    own = {DIM_NAMES: names} if DIM_NAMES in op.attributes else {}
+
+    def on(values: Sequence[Value]) -> Structured:
+        same = found.on(made, values)
+        same.attributes |= own
+        return same
+
+    return on(operands) if tuple(it.name for it in on(stand_ins(made)).iterators()) == names else None
 
 
 def without_dims(

@@ -275,3 +275,32 @@ def test_rows_joined_from_arrays_of_one_length_are_read_where_they_lie(parts: tu
     random = np.random.default_rng(6)
     arrays = [random.integers(-9, 9, (5, n)).astype(np.float32) for n in (*parts, sum(parts))]
     np.testing.assert_array_equal(kernel(*arrays), np.concatenate(arrays[:-1], 1) * 2 + arrays[-1])
+
+
+SHORT_LAST = {
+    "four": ("1048576x4", "0, 1"),
+    "one": ("1048576x1x1", "0, 1, 2"),
+    "one that is kept": ("1048576x1", "0"),
+    "names": ("1048576x4", '0, 1], dim_names = ["row", "column"'),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", SHORT_LAST)
+def test_all_elements_in_lanes_whatever_the_last_dim_is(name: str, threads: int) -> None:
+    """A sum in one accumulator would be off by 2e-3."""
+    shape, dims = SHORT_LAST[name]
+    kept = "1xf32" if name == "one that is kept" else "f32"
+    module = tcpx.parse(
+        f"func @f(%x: tensor<{shape}xf32>) -> (tensor<{kept}>, tensor<{kept}>) {{\n"
+        f"  %s = tcp.reduce_sum(%x) {{dims = [{dims}]}} : tensor<{kept}>\n"
+        f"  %v = tcp.reduce_variance(%x) {{dims = [{dims}]}} : tensor<{kept}>\n"
+        "  tcp.return(%s, %v)\n}\n"
+    )
+    kernel = tcpx.compile(module, threads=threads)
+    assert not kernel.remarks
+    x = np.random.default_rng(0).random([int(n) for n in shape.split("x")], np.float32)
+    wide = x.astype(np.float64)
+    total, variance = kernel(x)
+    np.testing.assert_allclose(np.asarray(total, np.float64), wide.sum(), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(variance, np.float64), wide.var(), rtol=1e-5)

@@ -263,9 +263,9 @@ def test_several_indices_are_of_dims_of_the_table() -> None:
     )
 
 
-def test_dim_is_one_of_the_operation() -> None:
+def test_dim_is_one_of_the_table() -> None:
     assert _message(_gather(0).replace("dim = 0", "dim = -2")) == (
-        "%v (tcp.gather): `dim` is a dim of the operation",
+        "%v (tcp.gather): `dim` is a dim of the table",
         "0 or more, and below 2",
         "-2",
         "{dim = 0}",
@@ -298,6 +298,40 @@ MOST = "at most M elements to its end"
 def test_a_slice_lies_in_its_operand(old: str, new: str, error: tuple[str, str, str]) -> None:
     message, required, found, _ = _message(SLICE.replace(old, new))
     assert (message, required, found) == (f"%v (tcp.slice): {error[0]}", *error[1:])
+
+
+ONE = (
+    "func @f(%x: tensor<[V]x3xf32>, %r: tensor<[V]xf32>, %i: tensor<si64>RANGE) -> (tensor<f32>, tensor<f32>)\n"
+    "    symbols [V: 1..] {\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("declared", "attribute", "places"),
+    [
+        (" in 0 to V", "", (0, 2)),
+        ("", ', out_of_range = "clamp"', (-3, 1, 9)),
+        ("", ', out_of_range = "fill"', (-3, 1, 9)),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_element_is_selected(threads: int, declared: str, attribute: str, places: tuple[int, ...]) -> None:
+    """The result has no dims: `dim` is one of the table."""
+    text = (
+        ONE.replace("RANGE", declared) + "  %one = tcp.const {value = 1} : tensor<si64>\n"
+        f"  %a = tcp.gather_nd(%x, %i, %one) {{dim = 0{attribute}}} : tensor<f32>\n"
+        f"  %b = tcp.gather(%r, %i) {{dim = 0{attribute}}} : tensor<f32>\n  tcp.return(%a, %b)\n}}\n"
+    )
+    module = tcpx.parse(text)
+    kernel = tcpx.compile(module, threads=threads)
+    x, row = np.arange(15, dtype=np.float32).reshape(5, 3) + 1, np.arange(5, dtype=np.float32) + 1
+    for place in places:
+        inside = 0 <= place < 5
+        near = min(max(place, 0), 4)
+        wanted = [x[near, 1], row[near]] if inside or "clamp" in attribute else [0, 0]
+        arrays = x, row, np.asarray(place)
+        assert [*map(float, tcpx.evaluate(module, *arrays))] == wanted
+        assert [*map(float, run_guarded(kernel, *arrays))] == wanted
 
 
 def test_a_branch_says_that_nothing_is_scattered() -> None:

@@ -31,8 +31,12 @@ class AlongDim(Structured):
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))
 
-    def verify(self) -> None:
+    def check_place(self) -> None:
+        """Raise VerifyError where `dim` is no dim of what it counts in: the operation."""
         check_dim(self, self.dim, len(self.iterators()), "operation")
+
+    def verify(self) -> None:
+        self.check_place()
         super().verify()
 
 
@@ -162,6 +166,10 @@ class Gathering(Indexed):
             )
         super().verify()
 
+    def check_place(self) -> None:
+        """Raise VerifyError where `dim` is no dim of the table: the result may have none of its dims left."""
+        check_dim(self, self.dim, len(shape_of(self.table.type)), "table")
+
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         return args[0]
 
@@ -233,7 +241,7 @@ class GatherNd(Gathering):
         return (*own[: self.dim], *found, *own[self.dim + rank :]), *(places,) * self._count
 
     def verify(self) -> None:
-        check_dim(self, self.dim, len(shape_of(self.table.type)))
+        self.check_place()
         rank = len(shape_of(self.table.type)) - self.dim
         if not 1 <= self._count <= rank:
             raise self.error(

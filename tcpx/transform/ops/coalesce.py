@@ -24,8 +24,9 @@ class Coalesce(Transform):
 
     Every operand and result must have all of these dims, adjacent and in this order, or none of them. Reshapes around
     the operation, which move no data, give its operands and results this form; between two coalesced operations there
-    is no reshape. An elementwise operation keeps its class, others become a generic. The dim has the name of the first.
-    `strided` operands, and views with gaps such as slices, are refused.
+    is no reshape. An elementwise operation keeps its class, and so does another one that has a form with these dims,
+    such as a reduction of all elements; others become a generic. The dim has the name of the first. `strided` operands,
+    and views with gaps such as slices, are refused.
 
     For a loop, it merges the loop with the single loop directly inside, over the product of their iterations, in the
     same order: so that threads can share more iterations, or to tile them further. The handle of the outer loop denotes

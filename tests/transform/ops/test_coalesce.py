@@ -82,6 +82,15 @@ def test_an_elementwise_operation_keeps_its_class() -> None:
     assert [it.name for it in made.iterators()] == ["d0"]
 
 
+@pytest.mark.parametrize("names", [None, ["row", "column"]])
+def test_a_reduction_of_all_elements_keeps_its_class(names: list[str] | None) -> None:
+    named = "" if names is None else ', dim_names = ["row", "column"]'
+    done = run(ALL.replace("dims = [0, 1]", f"dims = [0, 1]{named}"), f"{HEAD}coalesce(r)")
+    (made,) = [op for op in done.module.walk() if op.opcode == "tcp.reduce_sum"]
+    assert isinstance(made, Structured)
+    assert [it.name for it in made.iterators()] == ["d0" if names is None else "row"]
+
+
 TURNED = """\
 func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[N]x[M]xf32> symbols [M, N] {
   %r = tcp.transpose(%x) {permutation = [1, 0]} : tensor<[N]x[M]xf32>
