@@ -141,4 +141,5 @@ BENCH = Subcommand(
     example="tcpx bench 'gemm/*' --threads 1,2 --peers numpy -o out.json",
     add_arguments=_add_arguments,
     execute=_execute,
+    writes=("output",),
 )

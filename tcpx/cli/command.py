@@ -12,7 +12,7 @@ from typing import Final, TextIO
 import tcpx
 from tcpx.cli import INTERRUPTED
 from tcpx.cli.options import Subcommand, UsageError, load_table
-from tcpx.cli.system_errors import diagnostic_of
+from tcpx.cli.system_errors import check_destinations, diagnostic_of
 
 SUBCOMMANDS: Final = (
     *("run", "import", "emit", "check", "explain", "profile", "bisect", "bench", "tune", "freeze", "diff", "fmt"),
@@ -46,6 +46,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             load_table(options)
+            check_destinations(getattr(options, name) for name in subcommand.writes)
             status = subcommand.execute(options)
         sys.stdout.flush()
     except UsageError as error:

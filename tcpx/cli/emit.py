@@ -17,6 +17,7 @@ from tcpx.cli.options import (
     schedule_of,
     tuned_record_of,
 )
+from tcpx.cli.system_errors import check_folder
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> int:
+    if options.output:
+        check_folder(options.output)
     module, schedule = specialised_of(options), schedule_of(options)
     params: dict[str, ParamValue] = dict(params_of(options))
     record = tuned_record_of(options, module, schedule)

@@ -169,4 +169,5 @@ EXPLAIN = Subcommand(
     example="tcpx explain examples/digits/digits.tcp -s schedules/digits.tcps --html digits.html",
     add_arguments=_add_arguments,
     execute=_execute,
+    writes=("html",),
 )

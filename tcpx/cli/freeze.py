@@ -53,4 +53,5 @@ FREEZE = Subcommand(
     example="tcpx freeze examples/digits/digits.tcp -s schedules/digits.tcps --tuned -o schedules/digits.tuned.tcps",
     add_arguments=_add_arguments,
     execute=_execute,
+    writes=("output",),
 )

@@ -27,6 +27,8 @@ class Subcommand:
     example: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     execute: Callable[[argparse.Namespace], int]
+    writes: tuple[str, ...] = ()
+    """The options that name a file to write."""
 
 
 TABLE_SUFFIXES = (".yaml", ".yml")

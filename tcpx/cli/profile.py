@@ -109,4 +109,5 @@ PROFILE = Subcommand(
     example="tcpx profile examples/digits/digits.tcp -s schedules/digits.tcps --size B=64",
     add_arguments=_add_arguments,
     execute=_execute,
+    writes=("json", "html"),
 )

@@ -274,4 +274,5 @@ RUN = Subcommand(
     example="tcpx run examples/digits/digits.tcp -s schedules/digits.tcps --random 0 --size B=64 --check",
     add_arguments=_add_arguments,
     execute=_execute,
+    writes=("output",),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -34,3 +36,32 @@ def diagnostic_of(error: OSError) -> tcpx.Diagnostic:
         found=reason,
         fix=fix.format(folder=path.parent if path is not None else "") if fix is not None else None,
     )
+
+
+def check_destinations(names: Iterable[str | None]) -> None:
+    """Raise the OSError that writing the files of these names would: before the work for what they are to hold. No
+    name, or an empty one, is no file."""
+    for path in (Path(name) for name in names if name):
+        failure = _refusal(path)
+        if failure is not None:
+            raise OSError(failure, os.strerror(failure), str(path))
+
+
+def _refusal(path: Path) -> int | None:
+    """The number of the error with which the system would refuse to write a file."""
+    if path.is_dir():
+        return errno.EISDIR
+    if not path.exists() and not path.parent.is_dir():
+        return errno.ENOTDIR if path.parent.exists() else errno.ENOENT
+    return None if os.access(path if path.exists() else path.parent, os.W_OK) else errno.EACCES
+
+
+def check_folder(name: str) -> None:
+    """Raise the OSError that making this folder, or writing to it, would: before the work for what it is to hold."""
+    path = Path(name)
+    near = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not near.is_dir():
+        failure = errno.EEXIST if near == path else errno.ENOTDIR
+        raise OSError(failure, os.strerror(failure), name)
+    if not os.access(near, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), name)

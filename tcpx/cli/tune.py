@@ -210,4 +210,5 @@ TUNE = Subcommand(
     example="tcpx tune examples/digits/digits.tcp -s schedules/digits.tcps --size B=64 --trials 300 --budget 10m",
     add_arguments=_add_arguments,
     execute=_execute,
+    writes=("record", "dispatch", "html"),
 )

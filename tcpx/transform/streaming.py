@@ -22,11 +22,10 @@ def writes(loop: Loop, index: int) -> Iterator[Write]:
     """What writes elements of a destination of a loop, in loops inside too."""
     for store in loop.yields_to(index):
         plain = store.subset.has_unit_strides and not store.subset.dropped
-        inner = store.value.defining_op
-        if not isinstance(inner, Loop) or not isinstance(store.value.type, TensorType):
+        parts = list(_parts(store.value, loop))
+        if not parts:
             yield store, store.subset.offsets if plain else None
-            continue
-        for part, number in _parts(inner, inner.results.index(store.value)):
+        for part, number in parts:
             for write, at in writes(part, number):
                 here = None if at is None or not plain else tuple(map(_sum, store.subset.offsets, at))
                 yield write, here
@@ -36,12 +35,14 @@ def _sum(a: Dim, b: Dim) -> Dim:
     return a + b
 
 
-def _parts(loop: Loop, index: int) -> Iterator[tuple[Loop, int]]:
-    """A loop, and those that it goes on from."""
-    before = loop.operands[index].defining_op
-    if isinstance(before, Loop):
-        yield from _parts(before, before.results.index(loop.operands[index]))
-    yield loop, index
+def _parts(value: Value, around: Loop) -> Iterator[tuple[Loop, int]]:
+    """The loops inside of another one that make a value, one after the other; none for what is made otherwise, or was
+    made before."""
+    made = value.defining_op
+    if isinstance(made, Loop) and made.is_in(around) and isinstance(value.type, TensorType):
+        index = made.results.index(value)
+        yield from _parts(made.operands[index], around)
+        yield made, index
 
 
 def readers(loop: Loop, index: int) -> Iterator[Operation]:
@@ -50,10 +51,8 @@ def readers(loop: Loop, index: int) -> Iterator[Operation]:
         if not isinstance(user, StYield) and not user.is_hint:
             yield user
     for store in loop.yields_to(index):
-        inner = store.value.defining_op
-        if isinstance(inner, Loop) and isinstance(store.value.type, TensorType):
-            for part, number in _parts(inner, inner.results.index(store.value)):
-                yield from readers(part, number)
+        for part, number in _parts(store.value, loop):
+            yield from readers(part, number)
 
 
 def mark(rewriter: Rewriter, loop: Loop) -> None:

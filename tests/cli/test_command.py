@@ -158,6 +158,33 @@ def test_the_entry_point_is_declared() -> None:
     assert [entry.value for entry in entries] == ["tcpx.cli:main"]
 
 
+def test_where_nothing_can_be_written_is_said_before_the_work(files: SimpleNamespace, tcpx_command: Command) -> None:
+    """Before the payload is read: it does not even have to be there."""
+    name, absent = str(files.folder / "none.tcp"), files.folder / "absent"
+    for words in (
+        ("run", name, "-o", f"{absent}/y.npy"),
+        ("explain", name, "--html", f"{absent}/y.npy"),
+        ("profile", name, "--json", f"{absent}/y.npy"),
+        ("profile", name, "--html", f"{absent}/y.npy"),
+        ("bench", name, "-o", f"{absent}/y.npy"),
+        ("freeze", name, "-o", f"{absent}/y.npy"),
+        *(("tune", name, option, f"{absent}/y.npy") for option in ("--record", "--dispatch", "--html")),
+    ):
+        done = tcpx_command(*words)
+        assert (done.status, done.out) == (1, "")
+        assert done.err == (
+            f"definite error: cannot use {absent}/y.npy\n  required: a path that exists\n"
+            f"  found: No such file or directory\n  fix: make the folder {absent} first\n"
+        )
+    done = tcpx_command("profile", name, "--json", str(files.folder))
+    assert done.err == (
+        f"definite error: cannot use {files.folder}\n  required: a file\n  found: Is a directory\n"
+        "  fix: name a file in that folder\n"
+    )
+    for words in (("-o", f"{files.payload}/out"), ("-o", str(files.payload))):
+        assert "definite error: cannot use " in tcpx_command("emit", name, *words).err
+
+
 def test_what_the_system_refuses_is_a_diagnostic(files: SimpleNamespace, tcpx_command: Command) -> None:
     absent = files.folder / "absent"
     run = ["run", files.payload, "-s", files.schedule, "--random", "0", "--size", "N=3", "-o", str(absent / "y.npy")]
@@ -172,14 +199,14 @@ def test_what_the_system_refuses_is_a_diagnostic(files: SimpleNamespace, tcpx_co
     done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", files.payload)
     assert (done.status, done.err) == (
         1,
-        "definite error: the kernel cannot be saved\n  required: a folder that can be written to\n"
-        f"  found: File exists: {files.payload}\n  fix: another folder\n",
+        f"definite error: cannot use {files.payload}\n  required: a folder, or a free path\n"
+        "  found: File exists\n  fix: choose another path\n",
     )
     done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", f"{files.payload}/out")
     assert (done.status, done.err) == (
         1,
-        "definite error: the kernel cannot be saved\n  required: a folder that can be written to\n"
-        f"  found: Not a directory: {files.payload}/out\n  fix: another folder\n",
+        f"definite error: cannot use {files.payload}/out\n  required: a folder at every part of the path but the last\n"
+        "  found: Not a directory\n  fix: choose another path\n",
     )
     done = tcpx_command("fmt", "nope.tcps")
     assert (done.status, done.err) == (

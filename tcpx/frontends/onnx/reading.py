@@ -28,7 +28,8 @@ def read_model(path: Path) -> onnx.ModelProto:
         with open_regular(path) as file:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
-        raise _unreadable(path, "a file that can be read", str(error)) from error
+        found = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise _unreadable(path, "a file that can be read", found) from error
     if len(content) > LARGEST_FILE:
         raise _unreadable(path, f"{LARGEST_FILE} bytes at most", "more")
     return parsed(content, path)

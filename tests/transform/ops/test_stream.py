@@ -82,6 +82,22 @@ def test_every_step_computes_the_same() -> None:
     assert "buffer.lead" in text
 
 
+REPEATED = """\
+func @f(%z: tensor<[M]xf32>, %x: tensor<[N]xf32>) -> tensor<[M]x4x[N]xf32> symbols [M, N] {
+  %y = tcp.broadcast(%z) {dims = [0]} : tensor<[M]x4x[N]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_what_was_computed_before_the_loop_is_copied_past_the_caches() -> None:
+    """The loops that made it are outside: the place of what they wrote is not where this one writes."""
+    head = 'let y = match one "y" in root\nlet b, a = tile(y, [d2: 16, d0: 4], tail: scalar)\nlicm(b)\n'
+    text = check(REPEATED, f"{head}stream(b)").module.text()
+    assert "buffer.lead" in text
+    assert all("%y/d2" in line for line in text.splitlines() if "stream = true" in line)
+
+
 def test_steps_that_are_no_cache_lines_are_not_moved() -> None:
     text = check(PRODUCT, MM + "let i = tile(mm, [n: 6])\nstream(i)").module.text()
     assert text.count("stream = true") == 1
