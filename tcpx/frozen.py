@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from tcpx.records import frozen
 from tcpx.source import emit
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import FunctionCallee, find_callee, is_import
+from tcpx.transform.language.builtins import Function
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.transform.language.loader import Program, Unit, program_of_text
 from tcpx.transform.language.printed_expressions import quoted
@@ -148,7 +150,7 @@ class Frozen:
                 case _:
                     return node
 
-        return ast.rebuilt(item, change)
+        return _without_unread(item, ast.rebuilt(item, change), unit)
 
     def _chosen(self, tune: ast.Tune, subject: str) -> ast.If:
         """The block that runs; where uses differ, chosen by the name of the op they are about."""
@@ -186,6 +188,44 @@ class Frozen:
             made = self._frozen(held, unit, needed)
             needed[own] = replace(made, name=own)
         return own
+
+
+def _without_unread(item: ast.Node, made: Any, unit: Unit) -> Any:  # noqa: ANN401 - any declaration
+    """What `item` became, without the `let`s of values that nothing reads any more: knobs did."""
+    values = {let.location for let in ast.walk(item) if isinstance(let, ast.Let) and _is_value(let, unit)}
+    before = _names_read(item)
+    while True:
+        unread = before - _names_read(made)
+        left = [let for let in ast.walk(made) if isinstance(let, ast.Let) and unread.issuperset(let.names)]
+        left_out = {let.location for let in left} & values
+        if not left_out:
+            return made
+        made = ast.rebuilt(made, lambda node, out=left_out: _block_without(node, out))
+
+
+def _block_without(node: object, left_out: Container[Location]) -> object:
+    if not isinstance(node, ast.Block):
+        return node
+    return replace(node, statements=tuple(s for s in node.statements if s.location not in left_out))
+
+
+def _names_read(part: object) -> set[str]:
+    return {node.name for node in ast.walk(part) if isinstance(node, ast.Name)}
+
+
+def _is_value(let: ast.Let, unit: Unit) -> bool:
+    """Whether no step and no match is behind a `let`: it can be left out where nothing reads it."""
+    return not any(
+        isinstance(node, ast.Match) or (isinstance(node, ast.Call) and not _computes(node.function, unit))
+        for node in ast.walk(let.value)
+    )
+
+
+def _computes(function: ast.Expression, unit: Unit) -> bool:
+    """Whether what is called is a function, or a method of a handle."""
+    if isinstance(function, ast.Attribute) and not is_import(function, unit):
+        return True
+    return isinstance(find_callee(function, unit), FunctionCallee | Function)
 
 
 def _local_names(program: Program) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,34 @@ def test_values_are_written_in(params: dict[str, int]) -> None:
     assert c_of(module, frozen) == c_of(module, schedule, params=params)
     assert not tcpx.apply_schedule(module, frozen, target="x86_avx2").knobs
     assert tcpx.format_schedule(text) == text
+
+
+def test_what_only_knobs_have_read_is_left_out() -> None:
+    """In turn, too; but no step, and not what the schedule itself does not read."""
+    text = """\
+language 1
+schedule s(root: func) {
+  let mm = match one "a" in root
+  let half = size(mm.k) / 2
+  let most = min(half, 64)
+  let kept = tile(mm, [k: 16])
+  knob kc: int = 8 in pow2(4, most)
+  tile(mm, [k: kc])
+}
+"""
+    module, schedule = tcpx.parse(PAYLOAD), tcpx.parse_schedule(text, "s.tcps")
+    made = tcpx.freeze(module, schedule, target="x86_avx2")
+    assert "half" not in made
+    assert "most" not in made
+    assert "let kept = tile(mm, [k: 16])" in made
+
+
+def test_a_frozen_schedule_of_the_library_has_no_warnings() -> None:
+    module = tcpx.load(ROOT / "examples" / "digits" / "digits.tcp")
+    made = tcpx.freeze(module, tcpx.load_schedule(ROOT / "schedules" / "digits.tcps"), target="x86_avx2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tcpx.check(tcpx.parse_schedule(made))
 
 
 RECIPES = """\
