@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tcpx
+from tcpx.payload.ops.gml_st import Loop
 
 TWO = """\
 func @net(%x: tensor<[M]x64xf32>, %v: tensor<64x48xf32>) -> tensor<[M]x48xf32> symbols [M] {
@@ -74,14 +75,63 @@ def test_one_constant_stays_inside() -> None:
     close(module, tcpx.compile(module, tcpx.parse_schedule(FOLD)))
 
 
-def test_a_call_with_another_value() -> None:
-    text = TWO.replace(
-        "%y = tcp.matmul(%g, %v)", "%z = tcp.call @layer(%g, %q, %b2) : tensor<[M]x64xf32>\n  %y = tcp.matmul(%z, %v)"
-    )
-    module = tcpx.parse(text.replace("%v: tensor", "%q: tensor<64x64xf32>, %v: tensor"), constants=CONSTANTS)
-    with pytest.raises(tcpx.ScheduleError) as caught:
-        tcpx.apply_schedule(module, tcpx.parse_schedule(FOLD.replace("mm.rhs.constant and ", "")))
-    found = caught.value.diagnostic
-    assert found.message.endswith("reads an argument that is not constant in every call")
-    assert (found.required, found.found) == ("a constant for %w in every call of @layer", "%q: tensor<64x64xf32>")
+MIXED = TWO.replace(
+    "%y = tcp.matmul(%g, %v)", "%z = tcp.call @layer(%g, %q, %b2) : tensor<[M]x64xf32>\n  %y = tcp.matmul(%z, %v)"
+).replace("%v: tensor", "%q: tensor<64x64xf32>, %v: tensor")
+UNKNOWN = FOLD.replace("mm.rhs.constant and ", "not mm.rhs.constant and ")
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["two constants", "one constant"])
+def test_calls_with_constants_get_a_copy(same: bool) -> None:
+    """Where other calls pass what is known only when the kernel runs, these go on with the function as it was."""
+    module = tcpx.parse(MIXED.replace("(%h, %w2, %b2)", "(%h, %w1, %b2)") if same else MIXED, constants=CONSTANTS)
+    run = tcpx.apply_schedule(module, tcpx.parse_schedule(UNKNOWN))
+    done = run.module
+    assert {name: [call.name for call in func.callers()] for name, func in done.funcs.items()} == {
+        "net": [], "layer": ["z"], "layer.1": ["h", "g"],
+    }  # fmt: skip
+    loops = {name: sum(isinstance(op, Loop) for op in func.walk()) for name, func in done.funcs.items()}
+    assert loops == {"net": 0, "layer": 2, "layer.1": 1}, "the loop that packs is left in one"
+    assert len(done.funcs["layer.1"].args) == (3 if same else 4)
+    again = tcpx.parse(done.text(), constants=done.constants)
+    assert again.text() == done.text()
+    kernel = tcpx.compile(module, tcpx.parse_schedule(UNKNOWN))
+    close(module, kernel)
+    report = kernel.report()
+    assert (report.functions, report.clones) == (2, 1)
     close(module, tcpx.compile(module))
+
+
+def test_versions_are_folded_in_one_copy() -> None:
+    """An operation that is there in several versions is one step, which makes one copy of the function."""
+    branches = 'annotate(mm, "rows", "few") } else { annotate(mm, "rows", "many") }\n  constant_fold'
+    schedule = UNKNOWN.replace("constant_fold", "specialize [bp, jr] when size(mm.m) <= 8 { " + branches)
+    module = tcpx.parse(MIXED, constants=CONSTANTS)
+    done = tcpx.apply_schedule(module, tcpx.parse_schedule(schedule)).module
+    loops = {name: sum(isinstance(op, Loop) for op in func.walk()) for name, func in done.funcs.items()}
+    assert loops == {"net": 0, "layer": 4, "layer.1": 2}
+    kernel = tcpx.compile(module, tcpx.parse_schedule(schedule))
+    close(module, kernel)
+    assert (kernel.report().functions, kernel.report().clones) == (2, 1)
+
+
+def test_a_clone_that_is_there_is_used() -> None:
+    """The copies that the schedule made are folded one by one; the call without a constant keeps its own."""
+    module = tcpx.parse(MIXED, constants=CONSTANTS)
+    body = UNKNOWN.replace("let mm =", 'let z = match one "z" in root\n  clone(z)\n  let mm =')
+    own = body.replace("require not mm.rhs.constant", "require (mm in h).rhs.constant").replace(
+        "let z =", 'let h = match one "h" in root\n  let z ='
+    )
+    run = tcpx.apply_schedule(module, tcpx.parse_schedule(own.replace("constant_fold(bp)", "constant_fold(bp in h)")))
+    assert list(run.module.funcs) == ["net", "layer", "layer.1"]
+    assert [len(func.args) for func in run.module.funcs.values()][1:] == [4, 3]
+
+
+def test_no_call_passes_a_constant() -> None:
+    text = MIXED.replace("%w1, %b1", "%q, %b1").replace("%w2, %b2", "%q, %b2")
+    module = tcpx.parse(text, constants=CONSTANTS)
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        tcpx.apply_schedule(module, tcpx.parse_schedule(UNKNOWN))
+    found = caught.value.diagnostic
+    assert found.message == "no call passes constants for all that %mm.rhs/pack1 reads"
+    assert (found.required, found.found) == ("a constant for %w in a call of @layer", "%q: tensor<64x64xf32>")

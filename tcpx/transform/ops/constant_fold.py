@@ -1,11 +1,13 @@
 """constant_fold: evaluate operations on constants."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.call import CallBase
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Var
@@ -26,15 +28,17 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.editing import erase_dead
+from tcpx.transform.outlining import clone
 
 
 @register
 class ConstantFold(Transform):
     """Evaluate an operation, or a loop, that reads only constants. Its result becomes a constant of the module, and its
     unused producers are erased. The handle then denotes the constant. In a function that is called, an argument that is
-    constant in every call counts as a constant; if the calls pass different ones, each call passes its own result. A
-    weight that is packed outside all loops is thus packed at compile time, once for all versions with the same
-    packing:
+    constant in every call counts as a constant; if the calls pass different ones, each call passes its own result. If
+    some calls pass constants and others do not, those with constants get a copy of the function, as by `clone`, and the
+    others compute the operation as before. A weight that is packed outside all loops is thus packed at compile time,
+    once for all versions with the same packing:
 
         let bp = pack(mm.rhs, [k, n])
         constant_fold(bp)
@@ -76,6 +80,13 @@ class ConstantFold(Transform):
         needed, read = _needed(op)
         _check_sizes(ctx, op, needed)
         calls = _calls(ctx, op, read)
+        fixed = [call for call in calls if _passes_constants(ctx, op, read, call)]
+        own = _copy_for(ctx, op, fixed) if 0 < len(fixed) < len(calls) else None
+        own = _copied_before(ctx, op) if calls and not fixed else own
+        if own is not None:
+            op = own
+            needed, read = _needed(op)
+            calls = _calls(ctx, op, read)
         names = [_stored(ctx, _computed(ctx, op, needed, read, call), op.results[0].name) for call in calls or [None]]
         if len(set(names)) == 1:
             made = [_insert(ctx, op, names[0], op)]
@@ -132,6 +143,33 @@ def _calls(ctx: TransformContext, op: Operation, read: Sequence[Value]) -> list[
     return calls
 
 
+def _passes_constants(ctx: TransformContext, op: Operation, read: Sequence[Value], call: Operation) -> bool:
+    """Whether what is read of the arguments is computed from constants alone in a call."""
+    args = ctx.rewriter.func_of(op).args
+    made = [call.operands[args.index(value)].defining_op for value in read]
+    return all(each is not None and not _needed(each)[1] for each in made)
+
+
+def _copy_for(ctx: TransformContext, op: Operation, calls: Sequence[Operation]) -> Operation:
+    """Give calls one copy of the function of an operation, which other calls run too; returns the operation in it."""
+    place = list(ctx.rewriter.func_of(op).walk()).index(op)
+    made = clone(ctx.rewriter, cast("CallBase", calls[0]))
+    for call in calls[1:]:
+        ctx.rewriter.set_attribute(call, "callee", made.name)
+    return list(made.walk())[place]
+
+
+def _copied_before(ctx: TransformContext, op: Operation) -> Operation | None:
+    """An operation in the copy of its function that this step made for the calls with constants, for another version
+    of it; None if it made none."""
+    func, step = ctx.rewriter.func_of(op), ctx.rewriter.step
+    for made in ctx.rewriter.module.funcs.values():
+        if made.clone_of is func and made.body.ops[0].steps[-1:] == (step,):
+            same = [other for origin in op.origins for other in ctx.rewriter.origins[origin] if other.is_in(made)]
+            return next((other for other in same if other.copy_path[:-1] == op.copy_path[:-1]), None)
+    return None
+
+
 def _computed(
     ctx: TransformContext, op: Operation, needed: Sequence[Operation], read: Sequence[Value], call: Operation | None
 ) -> Array:
@@ -143,9 +181,9 @@ def _computed(
             first, unknown = _needed(given.defining_op) if given.defining_op is not None else ([], [given])
             if unknown:
                 raise ctx.fail(
-                    f"%{op.name} reads an argument that is not constant in every call",
+                    f"no call passes constants for all that %{op.name} reads",
                     op=op,
-                    required=f"a constant for %{value.name} in every call of @{ctx.rewriter.func_of(op).name}",
+                    required=f"a constant for %{value.name} in a call of @{ctx.rewriter.func_of(op).name}",
                     found=f"%{given.name}: {given.type}",
                 )
             _check_sizes(ctx, op, first)
