@@ -1,6 +1,6 @@
 """peel: split a loop into a main loop of full steps and a tail."""
 
-from tcpx.payload.sizes import is_less_equal, to_text
+from tcpx.payload.sizes import to_text
 from tcpx.transform.declaration import (
     BOOL,
     LOOP,
@@ -71,7 +71,5 @@ class Peel(Transform):
                 required="a range that is not a whole number of steps",
                 found=f"{to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}",
             )
-        main, *_ = peel(ctx.rewriter, loop, args.bool("scalar"))
-        if is_less_equal(main.var.upper, main.var.lower) is True:
-            ctx.rewriter.replace_op(main, main.operands)
+        peel(ctx.rewriter, loop, args.bool("scalar"))
         return ()
