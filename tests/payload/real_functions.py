@@ -122,7 +122,10 @@ def patterns(dtype: ScalarType, step: int = 1, first: int = 0) -> Iterator[Array
         yield np.arange(start, end, step, dtype=np.uint64).astype(f"u{dtype.bytes}").view(dtype.numpy)
 
 
+NEXT_TO_PI = 1.623525327812912e23
+"""An f32 that lies 1.5e-8 from a multiple of pi / 2: what is left of it takes many bits."""
 EDGES = (
+    NEXT_TO_PI,
     *(
         -104,
         -87.33654475,

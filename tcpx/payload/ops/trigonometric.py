@@ -89,9 +89,11 @@ def quadrant(x: Term) -> tuple[Term, Term]:
     total, rest = two_sum(modulo_4(products[0]), modulo_4(lost[0]))
     total, low = two_sum(total, modulo_4(products[1]))
     q = total.round()
-    high, lower = two_sum(total - q, lost[1])
+    rest, low = two_sum(rest, low)  # where the angle is next to a quarter turn, all of these cancel
+    high, least = two_sum(total - q, rest)
+    high, lower = two_sum(high, lost[1])
     high, lowest = two_sum(high, products[2])
-    low = ((rest + low) + (lower + lowest)) + (lost[2] + products[3])
+    low = ((low + least) + (lower + lowest)) + (lost[2] + products[3])
     r = high.fused(HALF_PI[0], high.times_plus(HALF_PI[1], low * HALF_PI[0]))
     is_small = x.is_below(0.78)
     return is_small.choose(0.0, q), is_small.choose(x, r)
