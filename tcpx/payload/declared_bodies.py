@@ -34,9 +34,9 @@ def _check(op: Structured) -> None:
     inputs = [Value(f"e{k}", dtype_of(value.type), block) for k, value in enumerate(op.inputs)]
     inputs += [Value(f"at{k}", position.dtype, block) for k, position in enumerate(op.positions())]
     accumulates = bool(op.inits) or op.reduces
-    held = scalars("acc") if accumulates and (op.is_sequential or len(types) == 1) else []
+    accumulators = scalars("acc") if accumulates and (op.is_sequential or len(types) == 1) else []
     own = "scalar_body" if type(op).elements is Structured.elements else "elements"
-    _check_values(op, own, lambda: op.elements(build, inputs, held), "the elements of its inputs")
+    _check_values(op, own, lambda: op.elements(build, inputs, accumulators), "the elements of its inputs")
     if accumulates and not op.is_sequential:
         own = "combine" if type(op).joined is Structured.joined else "joined"
         _check_values(op, own, lambda: op.joined(build, scalars("a"), scalars("b")), "two partial results")

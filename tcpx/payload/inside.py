@@ -20,7 +20,6 @@ from tcpx.payload.sizes import (
     Extremum,
     Max,
     Min,
-    Size,
     Substitution,
     Symbol,
     Var,
@@ -29,7 +28,7 @@ from tcpx.payload.sizes import (
     substitute,
     to_text,
 )
-from tcpx.payload.subsets import Tile
+from tcpx.payload.subsets import Tile, where_positive
 from tcpx.payload.types import TensorType, shape_of
 
 MOST_CASES: Final = 5
@@ -104,7 +103,7 @@ def _in_iterations(op: OnSubset) -> Substitution:
     found: dict[Symbol | Var, Dim] = {}
     for var in reversed(_variables_round(op)):
         lower, upper, step = (substitute(d, found) for d in (var.lower, var.upper, var.step))
-        last = _where_positive(upper) if lower == 0 else upper
+        last = where_positive(upper) if lower == 0 else upper
         is_once = is_less_equal(last - lower, step) is True
         found[var] = lower if is_once else Var(var.name, lower, last, step).size()
     return found
@@ -124,7 +123,7 @@ def _unknown(places: Places, facts: Facts) -> Sequence[Predicate]:
 def _needs(places: Places) -> Sequence[Sequence[Predicate]]:
     """What says that the first and the last place lie inside, if there is any; of each several, one is enough."""
     offset, stride, extent = places.offset, places.stride, places.extent
-    sizes = dict.fromkeys((places.size, _where_positive(places.size)))
+    sizes = dict.fromkeys((places.size, where_positive(places.size)))
     lasts = [offset + (size - 1) * stride for size in sizes]
     not_before = [Predicate.of("<=", 0, offset)], [Predicate.of("<=", 0, last) for last in lasts]
     not_behind = [Predicate.of("<=", offset + 1, extent)], [Predicate.of("<=", last + 1, extent) for last in lasts]
@@ -132,17 +131,6 @@ def _needs(places: Places) -> Sequence[Sequence[Predicate]]:
         left = [Predicate.of("<=", size, extent - offset) for size in sizes] if stride == 1 else []
         return [not_before[0], [*not_behind[1], *left]]
     return [not_before[1], not_behind[0]] if is_less_equal(stride, 0) is True else [*not_before, *not_behind]
-
-
-def _where_positive(size: Dim) -> Dim:
-    """What a size is where it is at least 1: without `max(0, ..)`."""
-    match size:
-        case Size(terms=(((Max(args=(0, most)),), 1),), constant=0):
-            return most
-        case Size(terms=(((Min(args=args),), 1),), constant=0):
-            return minimum(*map(_where_positive, args))
-        case _:
-            return size
 
 
 def _where_it_is_used(op: OnSubset, size: Dim) -> Sequence[Predicate]:

@@ -204,20 +204,20 @@ def _ends_before(start: Dim, extent: Dim, other: Dim) -> bool:
 
 def _is_before(start: Dim, extent: Dim, other: Dim) -> bool:
     """Whether an interval is proved to end before another begins, or to be empty."""
-    most = _where_positive(extent)
+    most = where_positive(extent)
     ends = [start + extent] if most == extent else [start + extent, start + most]
     return any(is_less_equal(end, other) is True for end in ends)
 
 
-def _where_positive(extent: Dim) -> Dim:
-    """What an extent is at most where it is positive: without `max(0, ..)`. Where it is not, there is no element."""
-    match extent:
+def where_positive(size: Dim) -> Dim:
+    """What a size is where it is at least 1: without `max(0, ..)`."""
+    match size:
         case Size(terms=(((Max(args=(0, most)),), 1),), constant=0):
             return most
         case Size(terms=(((Min(args=args),), 1),), constant=0):
-            return next((most for arg in args if (most := _where_positive(arg)) != arg), extent)
+            return minimum(*map(where_positive, args))
         case _:
-            return extent
+            return size
 
 
 def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None) -> bool | None:

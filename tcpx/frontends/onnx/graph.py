@@ -299,8 +299,9 @@ class Importer:
                 if _count(value) > MOST_ELEMENTS:
                     return None
                 values.append(value)
-            if all(isinstance(value, Tensor) for value in values):
-                return [value for value in values if isinstance(value, Tensor)]
+            known = [value for value in values if isinstance(value, Tensor)]
+            if len(known) == len(values):
+                return known
             builder.returns(*(v for v in values if isinstance(v, Value)))
         module = builder.finish()
         arrays = iter(evaluate_func(module, module.main, []))

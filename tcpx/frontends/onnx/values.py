@@ -74,9 +74,9 @@ def of_sizes(name: str, sizes: npt.ArrayLike, dtype: ScalarType, sources: frozen
     wrapped = [(e - least) % (1 << dtype.bits) + least if isinstance(e, int) else e for e in given.ravel().tolist()]
     if all(isinstance(element, int) for element in wrapped):
         return Tensor(name, given.shape, dtype, np.array(wrapped, dtype.numpy).reshape(given.shape), sources=sources)
-    held = np.empty(given.shape, dtype=object)
-    held.ravel()[:] = wrapped
-    return Tensor(name, held.shape, dtype, sizes=held, sources=sources)
+    made: Elements = np.empty(given.shape, dtype=object)
+    made.ravel()[:] = wrapped
+    return Tensor(name, given.shape, dtype, sizes=made, sources=sources)
 
 
 def of_value(name: str, value: Value, sources: frozenset[str] = frozenset()) -> Tensor:
