@@ -119,6 +119,7 @@ def run_and_lower(
             continue
         verify_module(module)
         run.trace.remarks += remarks
+        run.rewriter.commit()
         return run
 
 

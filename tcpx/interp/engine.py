@@ -101,6 +101,8 @@ def run_schedule(
                 raise
         else:
             if hook is on_step:
+                if not is_lowered:
+                    run.rewriter.commit()
                 return run
             run.rewriter.rollback(START)
         hook = on_step

@@ -16,6 +16,7 @@ class Journal:
         """The number of the step that runs, noted on what it inserts, moves or sets; 0: none."""
         self.changes: int = 0
         """Rises with every change and every rollback: while it is the same, so is the payload."""
+        self._committed = 0
         self._undo: list[Callable[[], None]] = []
         self._touched: dict[Operation, None] = {}
         self._left: dict[Operation, None] = {}
@@ -36,13 +37,28 @@ class Journal:
 
     def mark(self) -> int:
         """A point to roll back to."""
-        return len(self._undo)
+        return self._committed + len(self._undo)
+
+    def commit(self) -> None:
+        """Keep every change until now: none of them can be undone.
+
+        How to undo them refers to the payload and to itself, and is most of what a run of a schedule makes: it is freed
+        here, or Python's collector would have to find it.
+        """
+        self._committed += len(self._undo)
+        self._undo.clear()
 
     def rollback(self, mark: int) -> None:
-        """Undo every change since `mark`; the payload is byte-identical to what it was then."""
-        self.visited += len(self._undo) - mark
+        """Undo every change since `mark`; the payload is byte-identical to what it was then.
+
+        Raises ValueError where changes since then were committed.
+        """
+        if mark < self._committed:
+            raise ValueError("changes that were committed cannot be undone")
+        kept = mark - self._committed
+        self.visited += len(self._undo) - kept
         self.changes += 1
-        while len(self._undo) > mark:
+        while len(self._undo) > kept:
             self._undo.pop()()
         for func in self.module.funcs.values():
             self._drop_detached_uses(func)

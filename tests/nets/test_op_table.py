@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -147,7 +147,7 @@ OPCODES = sorted(
 )
 
 
-@cache
+@lru_cache(SAMPLES)
 def sample(opcode: str, seed: int, dtypes: Dtypes = ()) -> tuple[Module, list[Trial]] | None:
     """A payload that has the operation, with others before and behind it; None if the seed gives none."""
     made = RandomPayload(seed, most=6, opcodes=(opcode, opcode, *NEIGHBOUR), dtypes=dtypes).make()
