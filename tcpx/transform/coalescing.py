@@ -5,12 +5,12 @@ from typing import Final
 
 from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.facts import are_equal_at
-from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
+from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, is_linear_in, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, product
+from tcpx.payload.sizes import Dim, Substitution, product, substitute, symbols, to_text
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
@@ -20,14 +20,20 @@ from tcpx.transform.matching import find_match, general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
 
 SAME_ANYWHERE: Final = "a body that computes the same wherever it is, and indices that maps say"
+MAPPED_INDICES: Final = "indices that maps say"
 
 
 def is_the_same_anywhere(op: Structured) -> bool:
     """Whether the body does not read where it is, and elements are at places that maps say."""
-    return not (op.index_operands() or op.is_irregular or op.positions())
+    return not op.positions() and has_mapped_indices(op)
 
 
-def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) -> Structured:
+def has_mapped_indices(op: Structured) -> bool:
+    """Whether all elements are at places that maps say."""
+    return not (op.index_operands() or op.is_irregular)
+
+
+def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str] | None) -> Structured:
     """Let one dim of `op` stand for the dims `names`, which lie next to each other in every operand and result that has
     them; reshapes round the operation show these so. All its dims if no names are given."""
     if not isinstance(op, Structured):
@@ -35,14 +41,15 @@ def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) ->
             f"the dims of %{op.name} cannot be one", op=op, required="a structured operation", found=op.opcode
         )
     check_on_tensors(ctx, op)
-    names = names or [it.name for it in op.iterators()]
+    names = [it.name for it in op.iterators()] if names is None else names
     _check(ctx, op, names)
     _check_memory(ctx, op, names)
+    read = _merged_positions(ctx, op, names)
     return under_other_shapes(
         ctx,
         op,
         lambda shape, entries: _merged(shape, entries, names),
-        lambda operands, shapes: _on_one_dim(op, names, operands, shapes),
+        lambda operands, shapes: _on_one_dim(ctx, op, names, read, operands, shapes),
     )
 
 
@@ -99,11 +106,11 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
             required="parallel dims, or reduction dims",
             found=", ".join(f"{kind.value} dim `{name}`" for kind, name in kinds.items()),
         )
-    if not is_the_same_anywhere(op) or set(names) & set(op.valid):
+    if not has_mapped_indices(op) or set(names) & set(op.valid):
         raise ctx.fail(
             f"{' and '.join(names)} of %{op.name} cannot be one dim",
             op=op,
-            required=SAME_ANYWHERE,
+            required=MAPPED_INDICES,
             found=op.opcode,
         )
     values = [*zip(op.inputs, op.maps(), strict=True), *zip(op.results, op.result_maps(), strict=True)]
@@ -119,6 +126,43 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
                 found=f"[{', '.join(map(str, entries))}]",
                 fix="transpose_result, or fewer dims" if len(run) == len(touched) == len(names) else None,
             )
+
+
+def _merged_positions(ctx: TransformContext, op: Structured, names: Sequence[str]) -> IndexingMap:
+    """The positions that the body reads, in the one dim. It reads these dims, if at all, as one row-major index."""
+    extents = [op.size_of(name) for name in names]
+    whole: Dim = 0
+    for name, extent in zip(names, extents, strict=True):
+        whole = whole * extent + dim_symbol(name).size()
+    found: list[Dim] = []
+    for position in op.positions():
+        factors = _factors(position.expression, names)
+        last = factors[-1] if factors else 0
+        is_row_major = all(
+            are_equal_at(op, factor, last * product(extents[k + 1 :])) for k, factor in enumerate(factors or ())
+        )
+        if factors is None or not is_row_major:
+            raise ctx.fail(
+                f"{' and '.join(names)} of %{op.name} cannot be one dim",
+                op=op,
+                required=f"a body that reads them as one position, `{to_text(whole)}`",
+                found=f"the position `{to_text(position.expression)}`",
+            )
+        rest = substitute(position.expression, _all_at(names, 0))
+        found.append(rest + last * dim_symbol(names[0]).size())
+    return tuple(found)
+
+
+def _factors(expression: Dim, names: Sequence[str]) -> Sequence[Dim] | None:
+    """What each of these dims is multiplied by in an expression; None if it is not linear in them."""
+    if not is_linear_in(expression, names):
+        return None
+    rest = substitute(expression, _all_at(names, 0))
+    return [substitute(expression, {**_all_at(names, 0), dim_symbol(name): 1}) - rest for name in names]
+
+
+def _all_at(names: Sequence[str], place: int) -> Substitution:
+    return {dim_symbol(name): place for name in names}
 
 
 def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
@@ -183,7 +227,12 @@ def _reshapes(op: Operation) -> bool:
 
 
 def _on_one_dim(
-    op: Structured, names: Sequence[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]
+    ctx: TransformContext,
+    op: Structured,
+    names: Sequence[str],
+    read: IndexingMap,
+    operands: Sequence[Value],
+    shapes: Sequence[Sequence[Dim]],
 ) -> Structured:
     """The detached operation on operands in which the dims are one: of its class where that has dims of any number."""
     if isinstance(op, Elementwise):
@@ -193,7 +242,18 @@ def _on_one_dim(
     first = op.iterator(names[0])
     entry = (first.name, first.kind.value) if whole is None else (first.name, first.kind.value, whole)
     made = without_dims(op, names[1:], Block([(v.name, v.type) for v in operands]).args, shapes, {first.name: entry})
-    return _of_class(op, made, operands) or structured(made.on_tiles(operands, *shapes))
+    if read:
+        made.attributes["positions"] = read
+    of_class = _of_class(op, made, operands)
+    open_sizes = {s.name for entry in read for s in symbols(entry)} - {it.name for it in op.iterators()}
+    if of_class is None and open_sizes:
+        raise ctx.fail(
+            f"{' and '.join(names)} of %{op.name} cannot be one dim",
+            op=op,
+            required="positions of numbers and dims, no sizes",
+            found=f"the position `{', '.join(map(to_text, read))}`",
+        )
+    return of_class or structured(made.on_tiles(operands, *shapes))
 
 
 def _of_class(op: Structured, made: Structured, operands: Sequence[Value]) -> Structured | None:

@@ -29,10 +29,8 @@ class Candidate:
 
     def on(self, op: Structured, values: Sequence[Value]) -> Structured:
         """A detached operation of the class on `values`, which stand for the operands of `op`."""
-        operands = [values[k] for k in self.order]
-        if op.init is not None:
-            operands.append(values[-1])
-        return self.op_class(operands, [op.result.type], self.attributes, location=op.location)
+        operands = [*(values[k] for k in self.order), *values[len(self.order) :]]
+        return self.op_class(operands, [r.type for r in op.results], self.attributes, location=op.location)
 
 
 @frozen
@@ -52,10 +50,9 @@ def classes_called(name: str) -> list[type[Structured]]:
 
 def find_match(op: Structured, classes: Sequence[type[Structured]]) -> Candidate | list[Difference]:
     """The first candidate among `classes` that computes what `op` does; else the nearest miss of each class."""
-    if len(op.results) != 1 or op.positions() or op.valid:
-        several = "has one result, its body does not read where it is, and all of its dims count"
-        return [Difference(op_class.opcode, 0, several) for op_class in classes]
-    mine = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
+    if op.valid:
+        return [Difference(op_class.opcode, 0, "all of its dims count") for op_class in classes]
+    mine = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
     misses: dict[str, Difference] = {}
     for op_class in classes:
         for candidate in _candidates(op_class, op):
@@ -72,7 +69,7 @@ def find_match(op: Structured, classes: Sequence[type[Structured]]) -> Candidate
 def _candidates(op_class: type[Structured], op: Structured) -> Iterator[Candidate]:
     inputs = len(op.inputs)
     fits = inputs == len(op_class.operand_names) and (op.init is None or bool(op_class.optional_operand))
-    if not fits or inputs > MOST_INPUTS:
+    if not fits or inputs > MOST_INPUTS or op_class.result_count != len(op.results):
         return
     for order in permutations(range(inputs)):
         attributes = op_class.attributes_for(_Reordered.of(op, order))
@@ -87,17 +84,19 @@ class _Reordered(Generic):
 
     @classmethod
     def of(cls, op: Structured, order: Sequence[int]) -> Generic:
-        made = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
+        made = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
         maps = made.maps()
-        held = (*(maps[k] for k in order), made.result_map())
-        operands = [*(made.inputs[k] for k in order), *([made.init] if made.init is not None else [])]
-        return cls(operands, [made.result.type], {**made.attributes, "maps": held}, made.regions)
+        held = (*(maps[k] for k in order), *made.result_maps())
+        operands = [*(made.inputs[k] for k in order), *made.inits]
+        return cls(operands, [r.type for r in made.results], {**made.attributes, "maps": held}, made.regions)
 
 
 def _misfit(op_class: type[Structured], op: Structured) -> str:
     wanted, have = len(op_class.operand_names), len(op.inputs)
     if wanted != have:
         return f"takes {wanted} operand(s), not {have}"
+    if op_class.result_count != len(op.results):
+        return f"has {op_class.result_count} result(s), not {len(op.results)}"
     return (
         "takes no `init`" if op.init is not None and not op_class.optional_operand else "indexes its operands otherwise"
     )
@@ -153,10 +152,20 @@ def _compared(mine: Structured, other: Structured, order: Sequence[int]) -> tupl
     arguments = mine.regions[0].args, other.regions[0].args
     pairs: dict[Value, Value] = {b: arguments[0][k] for k, b in zip(order, arguments[1], strict=False)}
     count = len(order)
-    if len(arguments[0]) != len(arguments[1]):
+    if len(arguments[0]) != len(arguments[1]) or len(mine.regions) != len(other.regions):
         return 3, "starts its sums otherwise"
     pairs.update(zip(arguments[1][count:], arguments[0][count:], strict=True))
-    reason = _different_bodies(mine.regions[0].ops[-1].operands[0], other.regions[0].ops[-1].operands[0], pairs)
+    starts = zip(
+        *([op.attributes.get(key, ()) for key in ("neutral", "commutative")] for op in (mine, other)), strict=True
+    )
+    if not all(same_attribute(a, b) for a, b in starts):
+        return 3, "combines partial results in another order, or begins with others"
+    for region, there in zip(mine.regions[1:], other.regions[1:], strict=True):
+        pairs.update(zip(there.args, region.args, strict=True))
+    ends = [(a.ops[-1].operands, b.ops[-1].operands) for a, b in zip(mine.regions, other.regions, strict=True)]
+    handed_out = [pair for a, b in ends for pair in zip(a, b, strict=True)]
+    reasons = (_different_bodies(a, b, pairs) for a, b in handed_out)
+    reason = next((r for r in reasons if r is not None), None)
     return (4, reason) if reason is not None else None
 
 
@@ -218,7 +227,11 @@ def _readings(op: Structured) -> Iterator[tuple[list[Value], Structured]]:
 
 def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict[str, str] | str:
     """The dims of `mine` by those of `other`, under which kinds and maps agree; else what does not."""
-    pairs = [(mine.result_map(), other.result_map(), "the result")]
+    held = (op.positions() for op in (mine, other))
+    found, wanted = ([(p.dtype, p.origin) for p in positions] for positions in held)
+    if found != wanted or len(mine.results) != len(other.results):
+        return f"reads {len(wanted)} position(s) of these types and origins, not {len(found)}"
+    pairs = [(a, b, "the result") for a, b in zip(mine.result_maps(), other.result_maps(), strict=True)]
     pairs += [(mine.maps()[k], theirs, f"operand {k}") for k, theirs in zip(order, other.maps(), strict=True)]
     names: dict[str, str] = {}
     for left, right, _ in pairs:
@@ -236,6 +249,8 @@ def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict
         if mine_kinds[here] is not other_kinds[there]:
             return f"`{here}` is a {mine_kinds[here].value} dim, `{there}` a {other_kinds[there].value} dim"
     sizes: dict[Symbol | Var, Dim] = {Symbol(b): Symbol(a).size() for b, a in names.items()}
+    read = [tuple(p.expression for p in op.positions()) for op in (mine, other)]
+    pairs += [(*read, "its positions")]
     is_renamed = any(here != there and here in other_kinds for there, here in names.items())
     for left, right, role in pairs:
         renamed = tuple(substitute(e, sizes) for e in right)

@@ -66,7 +66,7 @@ def test_rows(target: str) -> None:
 def test_of_all(threads: int) -> None:
     kernel = tcpx.compile(tcpx.parse(WHOLE), threads=threads)
     random = np.random.default_rng(8)
-    for shape in ((1, 1), (3, 70), (40, 333)):
+    for shape in ((1, 1), (3, 70), (40, 333), (500, 4)):
         x = random.integers(-9, 9, shape).astype(np.float32)
         for array in (x, np.full(shape, np.inf, np.float32)):
             value, place = kernel(array)
@@ -78,6 +78,16 @@ def test_indices_in_rows_of_any_length_take_32_bits() -> None:
     source = tcpx.emit(tcpx.parse(text), target="sapphire_rapids").c_source
     assert "_mm512_mask_blend_epi32" in source
     assert "blend_epi64" not in source
+
+
+@pytest.mark.parametrize(("dims", "kept"), [("[0, 1, 2]", ""), ("[1, 2]", "64x")])
+def test_short_dims_are_one_dim_with_those_around_them(dims: str, kept: str) -> None:
+    text = f"""func @short(%x: tensor<64x1024x4xf32>) -> (tensor<{kept}f32>, tensor<{kept}si64>) {{
+  %v, %i = tcp.reduce_argmax(%x) {{dims = {dims}}} : tensor<{kept}f32>, tensor<{kept}si64>
+  tcp.return(%v, %i)
+}}
+"""
+    assert "_CMP_LE_OQ" in tcpx.emit(tcpx.parse(text), target="sapphire_rapids").c_source
 
 
 def test_rows_of_known_length_keep_what_is_there() -> None:

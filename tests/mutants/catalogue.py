@@ -494,4 +494,11 @@ MUTANTS: Final = (
         "found[-1] = extent",
         ("transform/ops/test_coalesce.py",),
     ),
+    Mutant(
+        "coalesce: a position may count the dims in any order",
+        "transform/coalescing.py",
+        "if factors is None or not is_row_major:",
+        "if factors is None:",
+        ("transform/ops/test_coalesce.py",),
+    ),
 )

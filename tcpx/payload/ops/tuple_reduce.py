@@ -1,15 +1,15 @@
 """Reductions to several results over the dims `dims`, whose partial results are tuples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, Operand, OptionalOperand, Result
-from tcpx.payload.indexing_maps import IndexingMap, dims
+from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, Iterator, Position, Structured
-from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ir import Attribute, Operation, Value, register
 from tcpx.payload.ops.bits import Or
 from tcpx.payload.ops.composite import filled
 from tcpx.payload.ops.constant import splat
@@ -28,6 +28,13 @@ class TupleReduce(Structured):
     operand, init = Operand(), OptionalOperand()
     reduced = ElementsAttribute(int, "a list of ints", key="dims", example="[0]")
     """The positions of the reduced dims."""
+
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        names, kept = (map_dims(op.maps()[0]) if len(op.maps()) == 1 else None), map_dims(op.result_maps()[0])
+        if names is None or kept is None:
+            return None
+        return {"dims": tuple(k for k, name in enumerate(names) if name not in kept)}
 
     def iterators(self) -> tuple[Iterator, ...]:
         return self.numbered(len(shape_of(self.operand.type)), self.reduced)

@@ -28,6 +28,9 @@ class Coalesce(Transform):
     such as a reduction of all elements; others become a generic. The dim has the name of the first. `strided` operands,
     and views with gaps such as slices, are refused.
 
+    A body that reads positions reads these dims, if at all, as one row-major position, `j*K + k` with K indices of `k`,
+    as `tcp.reduce_argmax` over several dims does. That is the position in the one dim.
+
     For a loop, it merges the loop with the single loop directly inside, over the product of their iterations, in the
     same order: so that threads can share more iterations, or to tile them further. The handle of the outer loop denotes
     the new loop, that of the inner loop ends; the new loop is parallel if both are. The range of the inner loop must
@@ -64,14 +67,14 @@ class Coalesce(Transform):
     results = (Result.TARGET,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        target, dims = args.op("target"), args.dims("dims") if args.given("dims") else ()
+        target, dims = args.op("target"), args.dims("dims") if args.given("dims") else None
         if isinstance(target, Loop):
-            if dims:
+            if dims is not None:
                 raise ctx.fail(
                     "loops are coalesced as a whole",
                     op=target,
                     required="no dims, or an operation that has them",
-                    found=", ".join(dims),
+                    found=", ".join(dims) or "an empty list",
                 )
             return (coalesce_loops(ctx, target),)
         return (coalesce_dims(ctx, target, dims),)

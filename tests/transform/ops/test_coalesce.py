@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcpx.payload.interfaces import Structured
+from tcpx.payload.text.parser import parse
 from tests.transform.payloads import MM, PAYLOADS, SOFTMAX, check, check_kernels, refusal, run
 
 BIASED = """\
@@ -41,6 +42,30 @@ func @shown(%x: tensor<[M]x[N + 1]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0..,
   tcp.return(%r)
 }
 """
+PLACES = """\
+func @places(%x: tensor<[M]x5x[N]xf32>) -> (tensor<[M]xf32>, tensor<[M]xsi64>) symbols [M: 0.., N: 1..] {
+  %r, %at = tcp.reduce_argmax(%x) {dims = [1, 2]} : tensor<[M]xf32>, tensor<[M]xsi64>
+  tcp.return(%r, %at)
+}
+"""
+PLACE = """\
+func @place(%x: tensor<[M]x[N]xsi8>) -> (tensor<si8>, tensor<si64>) symbols [M: 1.., N: 1..] {
+  %r, %at = tcp.reduce_argmin(%x) {dims = [0, 1]} : tensor<si8>, tensor<si64>
+  tcp.return(%r, %at)
+}
+"""
+COUNTED = """\
+func @counted(%x: tensor<[M]x5x3xf32>) -> tensor<[M]x5x3xf32> symbols [M: 0..] {
+  %r = tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "parallel"], ["k", "parallel"]],
+      maps = [[i, j, k], [i, j, k]], positions = [POSITION]} ({ (%e: f32, %at: si64):
+    %n = tcp.cast(%at) : f32
+    %s = tcp.add(%e, %n) : f32
+    tcp.yield(%s)
+  }) : tensor<[M]x5x3xf32>
+  tcp.return(%r)
+}
+"""
+SIZES = tuple({"M": m, "N": n} for m, n in ((1, 1), (3, 2), (7, 5), (2, 13)))
 HEAD = 'let r = match one "r" in root\n'
 S, C = 'let s = match one "s" in root\n', 'let c = match one "c" in root\n'
 CASES = {
@@ -55,6 +80,8 @@ CASES = {
     "a product": (PAYLOADS["two_k"], f"{MM}coalesce(mm, [k, j])\nlet i = tile(mm, [k: 4])"),
     "with an init": (PAYLOADS["two_k"], f"{MM}let i = tile(mm, [m: 2, k: 2])".replace("let i", "let i, j")
                      + "\ncoalesce(mm, [k, j])"),
+    "a row-major position": (COUNTED.replace("POSITION", "30*i + 6*j + 2*k + 1"), f"{HEAD}coalesce(r)\nvectorize(r)"),
+    "a position of others": (COUNTED.replace("POSITION", "2*i"), f"{HEAD}coalesce(r, [j, k])"),
     "a tile": (BIASED, f"{HEAD}let i = tile(r, [d0: 2])\ncoalesce(r)"),
 }  # fmt: skip
 
@@ -91,6 +118,25 @@ def test_a_reduction_of_all_elements_keeps_its_class(names: list[str] | None) ->
     assert [it.name for it in made.iterators()] == ["d0" if names is None else "row"]
 
 
+@pytest.mark.parametrize(("payload", "dims", "left", "opcode"), [
+    (PLACES, "[d1, d2]", ["d0", "d1"], "tcp.reduce_argmax"), (PLACE, "[d0, d1]", ["d0"], "tcp.reduce_argmin"),
+])  # fmt: skip
+def test_an_argmax_keeps_its_class(payload: str, dims: str, left: list[str], opcode: str) -> None:
+    check(payload, f"{HEAD}coalesce(r, {dims})\nlet i = tile(r, [{left[-1]}: 7])", SIZES)
+    module = run(payload, f"{HEAD}coalesce(r, {dims})").module
+    (made,) = [op for op in module.walk() if op.opcode == opcode]
+    assert isinstance(made, Structured)
+    assert [it.name for it in made.iterators()] == left
+    assert [str(position.expression) for position in made.positions()] == [left[-1]]
+    assert parse(module.text()).text() == module.text()
+
+
+def test_what_counts_the_dims_counts_the_one() -> None:
+    module = run(COUNTED.replace("POSITION", "30*i + 6*j + 2*k + 1"), f"{HEAD}coalesce(r)").module
+    assert "positions = [2*i + 1]" in module.text()
+    assert parse(module.text()).text() == module.text()
+
+
 TURNED = """\
 func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[N]x[M]xf32> symbols [M, N] {
   %r = tcp.transpose(%x) {permutation = [1, 0]} : tensor<[N]x[M]xf32>
@@ -118,6 +164,16 @@ func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[N]x[M]xf32> symbols [M, N] {
          "an operand or result without gaps", "%r is `strided`", "leave it out, or make it a tensor of its own")),
         (SHOWN, f"{HEAD}coalesce(r)", ("d0 and d1 of %s do not lie one behind the other in memory",
          "an operand or result without gaps", "%s = tcp.slice", "leave it out, or make it a tensor of its own")),
+        (BIASED, f"{HEAD}coalesce(r, [])", ("there are not two dims of %r to be one",
+         "two dims or more, each once", "none", None)),
+        (PLACES, f"{HEAD}tile(r, [d2: 4])\ncoalesce(r, [d1, d2])", ("d1 and d2 of %r cannot be one dim",
+         "a body that reads them as one position, `d1*min(4, N - %r/d21) + d2`", "the position `N*d1 + d2`", None)),
+        (PLACES.replace("[1, 2]", "[0, 1, 2]").replace("[M]xf32>, t", "f32>, t").replace("[M]xsi", "si")
+         .replace("M: 0", "M: 1"), f"{HEAD}coalesce(r, [d1, d2])", ("d1 and d2 of %r cannot be one dim",
+         "positions of numbers and dims, no sizes", "the position `5*N*d0 + d1`", None)),
+        *((COUNTED.replace("POSITION", position), f"{HEAD}coalesce(r, [j, k])",
+           ("j and k of %r cannot be one dim", "a body that reads them as one position, `3*j + k`",
+            f"the position `{position}`", None)) for position in ("j", "j + 5*k", "3*j + 2*k", "floordiv(j, 2)")),
         (SOFTMAX, 'coalesce(match one "y" in root)', ("the dims of %y cannot be one",
          "a structured operation", "tcp.softmax", None)),
     ],

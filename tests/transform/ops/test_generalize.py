@@ -88,3 +88,21 @@ def test_on_tiles() -> None:
 def test_refused(payload: str, body: str, message: str, notes: tuple[str, ...]) -> None:
     found = refusal(payload, body)
     assert (found.message, found.notes) == (message, notes)
+
+
+ARGMAX = """\
+func @argmax(%x: tensor<7x5xf32>) -> (tensor<7xf32>, tensor<7xsi64>) {
+  %r, %at = tcp.reduce_argmax(%x) {dims = [1]} : tensor<7xf32>, tensor<7xsi64>
+  tcp.return(%r, %at)
+}
+"""
+
+
+def test_an_argmax_comes_back_and_is_no_argmin() -> None:
+    done = check(ARGMAX, one("r") + "let g = generalize(x)\nspecialize(g, to: reduce_argmax)")
+    assert "tcp.reduce_argmax" in done.module.text()
+    error = refusal(ARGMAX, one("r") + "let g = generalize(x)\nspecialize(g, to: reduce_argmin)")
+    assert (error.message, error.notes) == (
+        "%r is no reduce_argmin",
+        ("tcp.reduce_argmin: combines partial results in another order, or begins with others",),
+    )
