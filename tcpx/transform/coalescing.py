@@ -10,7 +10,7 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Substitution, product, substitute, symbols, to_text
+from tcpx.payload.sizes import Dim, Symbol, Var, product, substitute, symbols, to_text
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
@@ -161,7 +161,7 @@ def _factors(expression: Dim, names: Sequence[str]) -> Sequence[Dim] | None:
     return [substitute(expression, {**_all_at(names, 0), dim_symbol(name): 1}) - rest for name in names]
 
 
-def _all_at(names: Sequence[str], place: int) -> Substitution:
+def _all_at(names: Sequence[str], place: int) -> dict[Symbol | Var, Dim]:
     return {dim_symbol(name): place for name in names}
 
 
