@@ -121,10 +121,10 @@ def _whereabouts(op: Operation, state: State) -> str:
 
 
 def _open_ops(block: Block) -> Iterator[Operation]:
-    """The operations of a function, those in the branches of versions and in groups included."""
+    """The operations of a function, those in loops, in the branches of versions and in groups included."""
     for op in block.ops:
         yield op
-        if isinstance(op, If | Group):
+        if isinstance(op, If | Group | Loop):
             for region in op.regions:
                 yield from _open_ops(region)
 

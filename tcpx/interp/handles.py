@@ -22,6 +22,8 @@ class BranchFilter:
     region: int
     facts: Facts
     """What holds there, whatever the loops do."""
+    since: int
+    """The origins that steps in it make begin here."""
 
     def holds(self, op: Operation) -> bool:
         inner: Operation = op
@@ -69,7 +71,7 @@ class Handles:
             return False
         if handle.inside and not scopes.hold(op, handle.inside):
             return False
-        return not self.branches or self.in_branch(op) or self._is_around(op)
+        return not self.branches or self.in_branch(op) or self._is_around(op) or self._is_made_in_branch(handle)
 
     def in_branch(self, op: Operation) -> bool:
         """Whether an operation is inside the `specialize` branches the schedule is in; a function always is."""
@@ -78,6 +80,10 @@ class Handles:
     def _is_around(self, op: Operation) -> bool:
         """Whether an operation is what a branch that the schedule is in belongs to: what `parent(x)` finds there."""
         return any(not branch.origins.isdisjoint(op.origins) for branch in self.branches)
+
+    def _is_made_in_branch(self, handle: OpHandle) -> bool:
+        """Whether all a handle denotes was made in the branch, such as a buffer filled before the loops round it."""
+        return min(handle.origins, default=-1) >= self.branches[-1].since
 
     def resolve(self, handle: OpHandle, where: Location) -> list[Operation]:
         """The operations a handle denotes; an error that says what ended it if there are none."""

@@ -15,6 +15,7 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.lookup import source_name
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.payload.ops.views import View
 from tcpx.suggestions import did_you_mean
 from tcpx.transform import new
 from tcpx.transform.arguments import OperandRef, ValueRef, value_of
@@ -249,17 +250,20 @@ def _shown_by(op: Operation | None) -> Value | None:
 
 
 def is_constant(ref: ValueRef) -> bool:
-    """Whether a value is a constant, or an argument that is one in every call of its function."""
-    value = _source_of(value_of(ref))
-    func = value.func
-    if value.defining_op is not None or func is None or value not in func.args:
-        return _is_fixed(value)
-    calls, index = func.callers(), func.args.index(value)
-    return bool(calls) and all(_is_fixed(call.operands[index]) for call in calls)
+    """Whether a value is a constant, an argument that is one in every call of its function, or a view of such: parts of
+    a weight, a weight of another shape."""
+    return _is_fixed(value_of(ref))
 
 
 def _is_fixed(value: Value) -> bool:
-    return value.defining_op is not None and value.defining_op.is_fixed
+    value = _source_of(value)
+    op, func = value.defining_op, value.func
+    if isinstance(op, View):
+        return all(map(_is_fixed, op.operands))
+    if op is not None or func is None or value not in func.args:
+        return op is not None and op.is_fixed
+    calls, index = func.callers(), func.args.index(value)
+    return bool(calls) and all(_is_fixed(call.operands[index]) for call in calls)
 
 
 # -- functions ---------------------------------------------------------------------------------------------------

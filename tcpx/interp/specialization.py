@@ -177,6 +177,7 @@ def frame_of_version(statement: ast.Specialize, body: ast.Block, frame: Frame) -
 
 def _run_branch(version: Version, body: ast.Block, state: State, inner: Frame, run_block: RunBlock) -> None:
     facts = facts_in(version.conditional, version.region).invariant()
-    state.handles.branches.append(BranchFilter(frozenset(version.conditional.origins), version.region, facts))
+    origins, since = frozenset(version.conditional.origins), state.module.next_origin
+    state.handles.branches.append(BranchFilter(origins, version.region, facts, since))
     run_block(body, state, inner)
     state.handles.branches.pop()

@@ -58,6 +58,8 @@ class State:
     pure_values: PureValues = field(init=False)
     slashed: frozenset[str] = field(init=False)
     """The names of operations of the payload that have slashes, as those of ONNX have."""
+    written: frozenset[int] = field(init=False)
+    """The origins of the loops that the payload has."""
     _arguments: dict[tuple[int, int], Mapping[str, ast.Argument]] = field(
         default_factory=dict[tuple[int, int], Mapping[str, ast.Argument]]
     )
@@ -66,6 +68,8 @@ class State:
         self.pure_values = PureValues(self.handles)
         ops = (op for op in self.module.walk() if "/" in op.name and not isinstance(op, Loop))
         self.slashed = frozenset(op.name for op in ops)
+        loops = (op for op in self.module.walk() if isinstance(op, Loop))
+        self.written = frozenset(origin for loop in loops for origin in loop.origins)
 
     def source_of(self, name: str) -> str:
         """The operation that one was made from: `fc1` of `fc1/n5`, and of `layer/fc1/n5` the `layer/fc1` that the
@@ -82,9 +86,14 @@ class State:
         return self._arguments[key]
 
     def is_scheduled(self, op: Operation) -> bool:
-        """Whether an earlier step changed or moved this copy, or what it was copied from; what is on vectors is."""
+        """Whether an earlier step changed or moved this copy, or what it was copied from; what is on vectors is, and
+        what is in a loop that the payload did not have."""
         if any(isinstance(result.type, VectorType) for result in op.results):
             return True
         path = op.copy_path
         marks = ((origin, path[:k]) for origin in op.origins for k in range(len(path) + 1))
-        return any(mark in self.marked for mark in marks) or any(isinstance(a, Loop) for a in op.ancestors())
+        return any(mark in self.marked for mark in marks) or any(map(self._is_made, op.ancestors()))
+
+    def _is_made(self, op: Operation) -> bool:
+        """Whether an operation is a loop that a step made."""
+        return isinstance(op, Loop) and self.written.isdisjoint(op.origins)

@@ -70,14 +70,15 @@ class _Direction:
         self.recurrence = self._own(n.value(2), 2)
         if shape_of(weights.type)[0] != rows or shape_of(self.recurrence.type) != (rows, hidden):
             raise n.error("the weights of the gates", f"{rows} rows", f"{n.input(1)} and {n.input(2)}")
-        self.batch = shape_of(x.type)[1]
-        made = w.contract(x, weights, ["t", "b", "k"], ["g", "k"], ["t", "b", "g"])
+        steps, self.batch, features = shape_of(x.type)
+        rows_of_x = w.reshape(x, (steps * self.batch, features))
+        made = w.contract(rows_of_x, weights, ["m", "k"], ["g", "k"], ["m", "g"])
         self.rest: Value | None = None
         if n.has(3):
             both = self._own(n.value(3), 1)
             made = w.op("add", made, w.expand(w.part(both, 0, 0, rows), shape_of(made.type)))
             self.rest = w.part(both, 0, rows, rows)
-        self.inputs = made
+        self.inputs = w.reshape(made, (steps, self.batch, rows))
         names = [name.decode() if isinstance(name, bytes) else str(name) for name in n.raw("activations") or ()]
         count = len(_USUAL[n.operator])
         chosen = names[number * count : (number + 1) * count] or _USUAL[n.operator]
