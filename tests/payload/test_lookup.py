@@ -43,9 +43,10 @@ def test_every_step_keeps_it() -> None:
     module = tcpx.parse(RELU)
     run = run_schedule(module, tcpx.parse_schedule(STEPS), load_target("generic"))
     assert found(run.rewriter) == walked(module)
+    start = run.rewriter.mark()
     lower(run.rewriter, module.main, load_target("generic"), 1)
     assert found(run.rewriter) == walked(module)
-    run.rewriter.rollback(0)
+    run.rewriter.rollback(start)
     assert found(run.rewriter) == walked(module)
 
 

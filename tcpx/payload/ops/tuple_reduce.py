@@ -184,7 +184,7 @@ class ArgReduce(TupleReduce):
         positions = np.zeros(x.shape[-1:], np.int64)
         if x.size:
             inner = [evaluation.size(d) for d in self._extents]
-            places = np.indices([args[0].shape[k] for k in self.reduced]).reshape(len(self.reduced), -1)
+            places = np.indices([args[0].shape[k] for k in self.reduced]).reshape(len(self.reduced), x.shape[-1])
             for place, extent in zip(places, inner, strict=True):
                 positions = positions * extent + place
         if self.begins:
