@@ -16,6 +16,7 @@ from tcpx.frontends.onnx.writing import Append, Writer
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_excess import Excess, excess_of_product
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import ScalarType, TensorType, scalar_of_numpy
@@ -254,6 +255,16 @@ class Node:
             wanted = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
             raise self.error(f"operand {index} has another number of dims", f"{wanted} dims", str(tensor))
         return tensor
+
+    # ------------------------------------------------------------ what has to hold
+
+    def demand(self, condition: Predicate, message: str, sizes: Sequence[Dim]) -> None:
+        """Assert something of sizes that a call decides. Raises Unsupported for what only a branch demands."""
+        if self.w.facts.decide(condition):
+            return
+        if not self.w.is_certain:
+            raise Unsupported(f"a condition in a branch that a call decides: {message}", sizes)
+        self.w.demand(condition, f"{self.operator} `{self.name}`: {message}")
 
     # ------------------------------------------------------------ results
 

@@ -352,6 +352,12 @@ class Writer:
         shape = (*own[:axis], *rest, *own[axis + 1 :])
         return self.op("gather", table, self.from_start(indices, own[axis]), shape=shape, dim=axis, out_of_range="fill")
 
+    def along(self, table: Value, places: Value, axis: int) -> Value:
+        """Elements along an axis by computed indices, which are inside."""
+        own = shape_of(table.type)
+        shape = (*own[:axis], *shape_of(places.type), *own[axis + 1 :])
+        return self.op("gather", table, places, shape=shape, dim=axis, out_of_range="fill")
+
     def from_start(self, indices: Value, extent: Dim, *, others: bool = False) -> Value:
         """Indices of which negative ones count from the end, as indices from the start; `others` may be among them."""
         if not others:
@@ -369,18 +375,22 @@ class Writer:
 
         Raises BoundedSize for positions, as of the words of a sentence, of which a call may have more than there are.
         """
-        end, value = counted(indices), indices
+        end = counted(indices)
         if self.is_certain and isinstance(end, Size) and isinstance(extent, int):
             is_inside = self.facts.decide(Predicate.of("<=", end, extent))
             if not is_inside:
                 raise BoundedSize(end, extent)
+        self.confine(indices, 0 - extent, extent)
+
+    def confine(self, value: Value, first: Dim, end: Dim) -> None:
+        """Note of an argument, under views and casts, that its elements have to lie from `first` to `end - 1`."""
         while isinstance(op := value.defining_op, View | Cast) and len(op.operands) == 1 and not isinstance(op, Slice):
             value = op.operands[0]
         dtype = dtype_of(value.type)
         if not self.is_certain or value.defining_op is not None or not dtype.is_integer or dtype.maximum > INT64_MAX:
             return
-        first, end = self.ranges.get(value, (0 - extent, extent))
-        self.ranges[value] = maximum(first, 0 - extent), minimum(end, extent)
+        known = self.ranges.get(value, (first, end))
+        self.ranges[value] = maximum(known[0], first), minimum(known[1], end)
 
     def generic(
         self,

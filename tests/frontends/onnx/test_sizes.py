@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -181,9 +181,9 @@ def test_a_shape_cast_to_a_dtype_that_has_not_all_sizes(name: str, to: int, dtyp
 
 
 def test_dims_that_a_size_has_to_be_known_of() -> None:
-    """A Resize needs the dims that it changes, and what a shape of the graph decides needs the dims of that shape."""
+    """A Resize by weights needs the dims that it changes, and what a shape decides needs the dims of that shape."""
     text = """f (float[N, 3, H, W] x) => (float y) <float[4] scales = {1.0, 1.0, 2.0, 1.0}> {
-      y = Resize (x, , scales)
+      y = Resize <mode = "linear"> (x, , scales)
     }"""
     with pytest.raises(tcpx.onnx.UnsupportedError, match=r"--size H=<number>$") as error:
         _ = loaded(text).module
@@ -191,7 +191,7 @@ def test_dims_that_a_size_has_to_be_known_of() -> None:
     assert error.value.findings[0].dims == ("H",)
     model = loaded(text).specialized(sizes={"H": 5})
     x = np.arange(2 * 3 * 5 * 2, dtype=np.float32).reshape(2, 3, 5, 2)
-    np.testing.assert_array_equal(tcpx.evaluate(model.module, x), x.repeat(2, axis=2))
+    assert np.asarray(tcpx.evaluate(model.module, x)).shape == (2, 3, 10, 2)
     text = "f (int64[K] i, float[M] x, float[2] v) => (float y) { depth = Shape (x) y = OneHot (i, depth, v) }"
     with pytest.raises(tcpx.onnx.UnsupportedError, match=r"`depth`\) has to be constant; .*--size M=<number>$"):
         _ = loaded(text).module
@@ -201,3 +201,147 @@ def test_dims_that_a_size_has_to_be_known_of() -> None:
 def test_numbers_that_are_no_sizes() -> None:
     with pytest.raises(tcpx.onnx.OnnxError, match="`hidden` has no such size"):
         loaded(NUMBERS[0][0]).specialized(sizes={"hidden": -1})
+
+
+PADS = [(mode, low, high) for mode in ("edge", "wrap", "reflect") for low, high in ((0, 3), (2, 1), (-1, 2))]
+
+
+def padding(pads: Sequence[tuple[str, int, int]]) -> onnx.ModelProto:
+    """One padding of both dims for each mode and its numbers."""
+    nodes = [
+        helper.make_node("Pad", ["x", f"p{low},{high}"], [f"y{k}"], mode=mode)
+        for k, (mode, low, high) in enumerate(pads)
+    ]
+    numbers = sorted({(low, high) for _, low, high in pads})
+    held = [numpy_helper.from_array(np.array([0, low, 1, high]), f"p{low},{high}") for low, high in numbers]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", "M"])]
+    outputs = [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None) for k in range(len(pads))]
+    graph = helper.make_graph(nodes, "pads", inputs, outputs, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def padded(x: np.ndarray, mode: str, low: int, high: int) -> np.ndarray:
+    part = x[:, -min(0, low) :]
+    return np.pad(part, ((0, 1), (max(0, low), high)), cast("Any", mode))
+
+
+def test_padding_by_elements_of_a_dim_that_a_call_decides() -> None:
+    module = tcpx.onnx.load(padding(PADS)).module
+    for shape in ((1, 2), (2, 3), (3, 8), (1, 1)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        if shape[1] == 1:
+            with pytest.raises(tcpx.ArgumentError, match="elements of an empty dim cannot be repeated"):
+                tcpx.evaluate(module, x)
+            continue
+        for form, found in zip(PADS, tcpx.evaluate(module, x), strict=True):
+            np.testing.assert_array_equal(found, padded(x, *form), err_msg=f"{form} of {shape}")
+
+
+def test_padding_compiled() -> None:
+    forms = [("wrap", 2, 1), ("reflect", 2, 3)]
+    kernel = tcpx.compile(tcpx.onnx.load(padding(forms)).module)
+    for shape in ((1, 1), (2, 3), (3, 17)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        found: Any = kernel(x)
+        for form, ours in zip(forms, found, strict=True):
+            np.testing.assert_array_equal(ours, padded(x, *form))
+
+
+TRANSFORMS = "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric".split()
+ROUNDINGS = "round_prefer_floor round_prefer_ceil floor ceil".split()
+
+
+def resizing(forms: Sequence[tuple[str, str, float]], dim: int | str, by: str = "scales") -> onnx.ModelProto:
+    """One Resize to the nearest elements for each form: coordinates, rounding and scale."""
+    values = sorted({scale for _, _, scale in forms})
+    nodes = [
+        helper.make_node(
+            "Resize", ["x", "", f"s{values.index(scale)}"] if by == "scales" else ["x", "", "", "size"], [f"y{k}"],
+            coordinate_transformation_mode=transform, nearest_mode=rounding,
+        )
+        for k, (transform, rounding, scale) in enumerate(forms)
+    ]  # fmt: skip
+    held = [numpy_helper.from_array(np.array([1, v], np.float32), f"s{k}") for k, v in enumerate(values)]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, dim])]
+    if by == "sizes":
+        inputs.append(helper.make_tensor_value_info("like", TensorProto.FLOAT, [2, "L"]))
+        nodes.insert(0, helper.make_node("Shape", ["like"], ["size"]))
+    outputs = [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None) for k in range(len(forms))]
+    graph = helper.make_graph(nodes, "resizes", inputs, outputs, held if by == "scales" else [])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_resizing_to_nearest_elements_of_a_dim_that_a_call_decides() -> None:
+    """What the importer computes where the dim is a number, which ONNX's own tests compare with its reference."""
+    forms = list(product(TRANSFORMS, ROUNDINGS, (2.0, 1.5, 0.6, 1 / 3, 2.7)))
+    module = tcpx.onnx.load(resizing(forms, "N")).module
+    for extent in (1, 2, 3, 5, 8, 31):
+        x = np.arange(2 * extent, dtype=np.float32).reshape(2, extent)
+        wanted = tcpx.evaluate(tcpx.onnx.load(resizing(forms, extent)).module, x)
+        for form, ours, theirs in zip(forms, tcpx.evaluate(module, x), wanted, strict=True):
+            np.testing.assert_array_equal(ours, theirs, err_msg=f"{form} of {extent}")
+
+
+def test_resizing_to_sizes_that_a_call_decides() -> None:
+    forms = [(transform, rounding, 1.0) for transform in TRANSFORMS for rounding in ROUNDINGS]
+    module = tcpx.onnx.load(resizing(forms, "N", "sizes")).module
+    for extent, length in ((1, 1), (1, 4), (3, 1), (3, 7), (7, 3), (5, 5)):
+        x = np.arange(2 * extent, dtype=np.float32).reshape(2, extent)
+        like = np.zeros((2, length), np.float32)
+        model = tcpx.onnx.load(resizing(forms, "N", "sizes"), sizes={"N": extent, "L": length})
+        wanted = tcpx.evaluate(model.module, x, like)
+        for form, ours, theirs in zip(forms, tcpx.evaluate(module, x, like), wanted, strict=True):
+            np.testing.assert_array_equal(ours, theirs, err_msg=f"{form} of {extent} to {length}")
+
+
+def test_resizing_compiled() -> None:
+    text = """f (float[N, H, W] x) => (float y, float z)
+    <float[3] up = {1.0, 2.0, 3.0}, float[3] most = {1.0, 1.5, 0.6}> {
+      y = Resize <coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (x, , up)
+      z = Resize <nearest_mode = "ceil"> (x, , most)
+    }"""
+    kernel = tcpx.compile(loaded(text).module)
+    for shape in ((1, 1, 2), (2, 3, 5), (1, 8, 17)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        found: Any = kernel(x)
+        np.testing.assert_array_equal(found[0], x.repeat(2, 1).repeat(3, 2))
+        fixed = loaded(text, sizes=dict(zip("NHW", shape, strict=True))).module
+        np.testing.assert_array_equal(found[1], tcpx.evaluate(fixed, x)[1])
+    upsampled = loaded("f (float[N] x) => (float y) <float[1] s = {2.0}> { y = Upsample(x, s) }", opset=9).module
+    np.testing.assert_array_equal(tcpx.evaluate(upsampled, np.arange(3, dtype=np.float32)), [0, 0, 1, 1, 2, 2])
+
+
+@pytest.mark.parametrize("operator", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("length", [1, 7])
+def test_sequences_of_several_lengths_in_both_directions(operator: str, length: int) -> None:
+    """Each sequence by itself, cut to its length, is what its part of the results says; behind it are zeros."""
+    every = recurrent(operator, "bidirectional", operands=", lengths")
+    single = recurrent(operator, "bidirectional")
+    x, w, r, b, _ = operands_of(every, length)
+    for count in sorted({1, (length + 1) // 2, length}):
+        lengths = np.array([length, count], np.int32)
+        for sizes in ({}, {"T": length}):
+            found: Any = tcpx.evaluate(tcpx.onnx.load(every, sizes=sizes).module, x, w, r, b, lengths)
+            y, h = found
+            for k, own in enumerate(lengths):
+                alone: Any = tcpx.evaluate(tcpx.onnx.load(single).module, x[:own, k : k + 1], w, r, b, lengths[:1])
+                np.testing.assert_allclose(y[:own, :, k], alone[0][:, :, 0], rtol=2e-5, atol=1e-6)
+                np.testing.assert_allclose(h[:, k], alone[1][:, 0], rtol=2e-5, atol=1e-6)
+                np.testing.assert_array_equal(y[own:, :, k], 0)
+
+
+def test_a_cell_of_several_lengths_in_reverse() -> None:
+    """The last cell is that after the first step, and the loop is compiled."""
+    text = """f (float[T, 2, 3] x, float[1, 20, 3] w, float[1, 20, 5] r, int32[2] lengths)
+    => (float y, float h, float c) {
+      y, h, c = LSTM <hidden_size = 5, direction = "reverse"> (x, w, r, , lengths)
+    }"""
+    rng, module = np.random.default_rng(0), loaded(text).module
+    x, w, r = (rng.standard_normal(shape).astype(np.float32) for shape in ((4, 2, 3), (1, 20, 3), (1, 20, 5)))
+    lengths = np.array([4, 2], np.int32)
+    found, kernel = tcpx.evaluate(module, x, w, r, lengths), tcpx.compile(module)
+    short = tcpx.evaluate(module, x[:2], w, r, np.array([2, 2], np.int32))
+    for ours, theirs in zip(found[1:], short[1:], strict=True):
+        np.testing.assert_array_equal(ours[:, 1], theirs[:, 1])
+    for ours, theirs in zip(kernel(x, w, r, lengths), found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)

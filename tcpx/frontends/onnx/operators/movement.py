@@ -346,7 +346,8 @@ def _repeated(n: Node, x: Value, axis: int, low: Dim, high: Dim, mode: str) -> V
         return x
     extent = shape_of(x.type)[axis]
     if not (isinstance(extent, int) and isinstance(low, int) and isinstance(high, int)):
-        raise Unsupported(f"padding by {mode} along a dim that is known when called", [extent, low, high])
+        n.demand(Predicate.of("<=", 1, extent), "elements of an empty dim cannot be repeated", [extent])
+        return n.w.along(x, _places(n, extent, low, high, mode), axis)
     if extent == 0:
         raise n.error("nothing can be repeated of an empty dim", "1 element or more", "0")
     if extent + low + high > MOST_PLACES:
@@ -360,6 +361,19 @@ def _repeated(n: Node, x: Value, axis: int, low: Dim, high: Dim, mode: str) -> V
         "reflect": np.minimum(turned, period - turned) if extent > 1 else at * 0,
     }[mode]
     return n.w.take(x, n.w.constant(f"{n.w.prefix}.places", places), axis)
+
+
+def _places(n: Node, extent: Dim, low: Dim, high: Dim, mode: str) -> Value:
+    """The index along a dim of each element of its padding, and of those between."""
+    w, shape = n.w, (extent + low + high,)
+    at = w.with_number("sub", w.op("iota", shape=shape, dtype=si64, dim=0), low)
+    if mode == "edge":
+        return w.with_number("min", w.with_number("max", at, 0), extent - 1)
+    if mode == "wrap":
+        return w.with_number("mod", at, extent)
+    period = maximum(1, 2 * (extent - 1))
+    turned = w.with_number("mod", at, period)
+    return w.op("min", turned, w.with_number("sub", turned, period, first=True))
 
 
 @rule("Trilu")

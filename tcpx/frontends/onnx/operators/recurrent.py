@@ -39,8 +39,6 @@ def recurrent(n: Node) -> Sequence[Result]:
     )
     if directions is None:
         raise n.error("the direction", "forward, reverse or bidirectional", n.text("direction"))
-    if n.has(4) and any(directions):
-        raise Unsupported("sequences of several lengths from their ends")
     cells = [_Direction(n, x, k, hidden, length, turned) for k, turned in enumerate(directions)]
     is_short = isinstance(length, int) and length <= MOST_STEPS
     states = [cell.unrolled(length) if isinstance(length, int) and is_short else cell.in_loop() for cell in cells]
@@ -139,7 +137,8 @@ class _Direction:
         return (self._start(5), self._start(6)) if self.n.operator == "LSTM" else (self._start(5),)
 
     def _step(self, x: Value, state: State, t: Dim) -> tuple[Value, State]:
-        """What is shown of step `t`, and the state after it; of a sequence that has ended, 0 and the state before."""
+        """The result of step `t`, and the state after it. Past the end of a sequence these are 0 and the state before:
+        in reverse, the initial one."""
         n, w = self.n, self.n.w
         after = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[n.operator](x, state)
         if not n.has(4):

@@ -1,4 +1,5 @@
-"""Resize and Upsample: along each axis, a gather or a product with a matrix of weights that is known."""
+"""Resize and Upsample: along each axis, a gather or a product with a matrix of weights that is known. Along a dim that
+a call decides, a gather by computed indices."""
 
 from __future__ import annotations
 
@@ -8,16 +9,21 @@ from typing import Final
 
 import numpy as np
 
+from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
-from tcpx.payload.types import accumulator_of, f32, shape_of
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Dim, floordiv
+from tcpx.payload.types import accumulator_of, f32, f64, i1, shape_of, si64
 
 MOST_PLACES: Final = 1 << 20
 """Of one axis, whose places are listed; beside them, their weights."""
 MOST_WEIGHTS: Final = 1 << 24
+MOST_RATIO: Final = 1 << 31
+"""Of the two integers whose quotient a scale is: times a dim they fit into 64 bits."""
 _CROP: Final = "tf_crop_and_resize"
 _NEAREST: Final[dict[str, Callable[[float], float]]] = {
     "round_prefer_floor": lambda x: ceil(x - 0.5),
@@ -32,7 +38,7 @@ def upsample(n: Node) -> Result:
     """As many elements along each axis as scales say."""
     scales = [float(s) for s in np.asarray(n.array(1)).ravel()] if n.version >= 9 else list(n.raw("scales"))
     axes, scales = _changed(n, list(range(n.input(0).rank)), scales)
-    sizes = _scaled(n, n.static(axes), scales)
+    sizes = _scaled(n, _extents(n, axes), scales)
     return _resized(n, n.value(0), axes, sizes, scales, n.text("mode", "nearest"), "asymmetric", "floor")
 
 
@@ -43,25 +49,43 @@ def resize(n: Node) -> Result:
     axes = n.axes(n.ints("axes"), rank) if n.raw("axes") is not None else list(range(rank))
     scales_at, sizes_at = (1, None) if n.version < 11 else (2, 3)
     transform = n.text("coordinate_transformation_mode", "half_pixel") if n.version >= 11 else "asymmetric"
-    if sizes_at is not None and n.has(sizes_at) and n.numbers(sizes_at):
-        sizes, extents = n.numbers(sizes_at), n.static(axes)
-        if len(sizes) != len(axes) or 0 in extents:
-            required = f"{len(axes)} of them, of dims that are not empty"
-            raise n.error("a size for each axis", required, f"{sizes} of {extents}")
-        scales = [s / d for s, d in zip(sizes, extents, strict=True)]
-        policy = n.text("keep_aspect_ratio_policy", "stretch")
-        if policy != "stretch":
-            one = min(scales) if policy == "not_larger" else max(scales)
-            scales, sizes = [one] * len(axes), [floor(one * d + 0.5) for d in extents]
+    sizes: list[Dim]
+    if sizes_at is not None and n.has(sizes_at) and n.elements(sizes_at).size:
+        axes, sizes, scales = _to_sizes(n, axes, n.dims(sizes_at))
     else:
         scales = [float(s) for s in np.asarray(n.array(scales_at)).ravel()]
         if transform != _CROP:
             axes, scales = _changed(n, axes, scales)
-        sizes = _scaled(n, n.static(axes), scales)
-    if min(sizes, default=1) < 0:
-        raise n.error("a size for each axis", "0 or more", str(sizes))
+        sizes = _scaled(n, _extents(n, axes), scales)
+    if min((size for size in sizes if isinstance(size, int)), default=1) < 0:
+        raise n.error("a size for each axis", "0 or more", shown(sizes))
     nearest = n.text("nearest_mode", "round_prefer_floor") if n.version >= 11 else "floor"
     return _resized(n, n.value(0), axes, sizes, scales, n.text("mode", "nearest"), transform, nearest)
+
+
+def _extents(n: Node, axes: Sequence[int]) -> list[Dim]:
+    return [n.shape()[axis] for axis in axes]
+
+
+def _to_sizes(n: Node, axes: Sequence[int], sizes: Sequence[Dim]) -> tuple[list[int], list[Dim], list[float | None]]:
+    """Axes whose sizes may differ, with the sizes and scales; None for a scale that a call decides."""
+    extents, policy = _extents(n, axes), n.text("keep_aspect_ratio_policy", "stretch")
+    if len(sizes) != len(axes) or any(same(extent, 0) for extent in extents):
+        required = f"{len(axes)} of them, of dims that are not empty"
+        raise n.error("a size for each axis", required, f"{shown(sizes)} of {shown(extents)}", [*sizes, *extents])
+    numbers = [s for s in sizes if isinstance(s, int)]
+    if policy != "stretch":
+        if len(numbers) != len(sizes):
+            raise Unsupported(f"the policy {policy} with sizes known when called", sizes)
+        known = n.static(axes)
+        ratios = [s / d for s, d in zip(numbers, known, strict=True)]
+        one = min(ratios) if policy == "not_larger" else max(ratios)
+        return list(axes), [floor(one * d + 0.5) for d in known], [one] * len(axes)
+    scales: list[float | None] = [
+        s / d if isinstance(s, int) and isinstance(d, int) else 1.0 if same(s, d) else None
+        for s, d in zip(sizes, extents, strict=True)
+    ]
+    return list(axes), list(sizes), scales
 
 
 def _changed(n: Node, axes: Sequence[int], scales: Sequence[float]) -> tuple[list[int], list[float]]:
@@ -72,47 +96,106 @@ def _changed(n: Node, axes: Sequence[int], scales: Sequence[float]) -> tuple[lis
     return [axis for axis, _ in changed], [scale for _, scale in changed]
 
 
-def _scaled(n: Node, extents: Sequence[int], scales: Sequence[float]) -> list[int]:
+def _scaled(n: Node, extents: Sequence[Dim], scales: Sequence[float]) -> list[Dim]:
     """The size of each axis by its scale."""
     if len(scales) != len(extents) or not all(isfinite(s) and s > 0 for s in scales):
         raise n.error("a scale for each axis", f"{len(extents)} numbers above 0", str(list(scales)))
-    return [floor(d * s) for d, s in zip(extents, scales, strict=True)]
+    return [_product(d, s) for d, s in zip(extents, scales, strict=True)]
+
+
+def _product(extent: Dim, scale: float) -> Dim:
+    """A dim times a scale, rounded down."""
+    if isinstance(extent, int):
+        return floor(extent * scale)
+    over, under = scale.as_integer_ratio()
+    if max(over, under) > MOST_RATIO:
+        raise Unsupported(f"the scale {scale} of a dim that is known when called", [extent])
+    return floordiv(extent * over, under)
 
 
 def _resized(
     n: Node,
     x: Value,
     axes: Sequence[int],
-    sizes: Sequence[int],
-    scales: Sequence[float],
+    sizes: Sequence[Dim],
+    scales: Sequence[float | None],
     mode: str,
     transform: str,
     nearest: str,
 ) -> Value:
     dtype = n.dtype()
     roi = [float(v) for v in np.asarray(n.array(1)).ravel()] if transform == _CROP else []
-    own = dict(zip(axes, n.static(axes), strict=True))
     if roi and len(roi) != 2 * len(axes):
         raise n.error("where a crop begins and ends along each axis", f"{2 * len(axes)} numbers", str(len(roi)))
     for k, (axis, size, scale) in enumerate(zip(axes, sizes, scales, strict=True)):
-        if size == own[axis] and scale == 1 and not roi:
+        extent = n.shape()[axis]
+        if same(size, extent) and scale == 1 and not roi:
             continue
-        if size > MOST_PLACES or (mode != "nearest" and size * own[axis] > MOST_WEIGHTS) or (size and not own[axis]):
-            raise Unsupported(f"an axis of {own[axis]} resized to {size}")
+        if not (isinstance(extent, int) and isinstance(size, int) and scale is not None):
+            if mode != "nearest" or roi:
+                word = transform if roi else mode
+                raise Unsupported(f"the mode {word} along a dim that is known when called", [extent, size])
+            x = n.w.along(x, _nearest(n, extent, size, scale, transform, nearest), axis)
+            continue
+        if size > MOST_PLACES or (mode != "nearest" and size * extent > MOST_WEIGHTS) or (size and not extent):
+            raise Unsupported(f"an axis of {extent} resized to {size}")
         box = (roi[k], roi[k + len(axes)]) if roi else (0.0, 1.0)
-        places = np.array([_place(n, i, own[axis], size, scale, transform, box) for i in range(size)])
-        outside = (places < 0) | (places > own[axis] - 1) if roi else np.zeros(size, bool)
-        if mode == "nearest" and not outside.any():
+        places = np.array([_place(n, i, extent, size, scale, transform, box) for i in range(size)])
+        outside = (places < 0) | (places > extent - 1) if roi else np.zeros(size, bool)
+        if outside.any():
+            raise Unsupported("a crop beyond the tensor")
+        if mode == "nearest":
             rounding = _NEAREST.get(nearest)
             if rounding is None:
                 raise Unsupported(f"the rounding {nearest}")
-            at = np.array([min(max(rounding(p), 0), own[axis] - 1) for p in places], np.int64).reshape(size)
+            at = np.array([min(max(rounding(p), 0), extent - 1) for p in places], np.int64).reshape(size)
             x = n.w.take(x, n.w.constant(f"{n.w.prefix}.places", at), axis)
-            continue
-        if outside.any():
-            raise Unsupported("a crop beyond the tensor")
-        x = _weighted(n, x, axis, _weights(n, places, own[axis], scale, mode))
+        else:
+            x = _weighted(n, x, axis, _weights(n, places, extent, scale, mode))
     return n.w.cast(x, dtype)
+
+
+def _nearest(n: Node, extent: Dim, size: Dim, scale: float | None, transform: str, rounding: str) -> Value:
+    """The index in the operand of each element of the result: what `_place` says, computed by the payload in f64."""
+    w, shape = n.w, (size,)
+    n.demand(Predicate.of("<=", 1, extent), "an empty dim cannot be resized", [extent])
+
+    def full(number: float | Dim) -> Value:
+        return w.fill(number, shape, f64)
+
+    factor = w.op("div", full(size), full(extent)) if scale is None else full(scale)
+    index = w.op("iota", shape=shape, dtype=f64, dim=0)
+    centre = w.with_number("sub", w.op("div", w.with_number("add", index, 0.5), factor), 0.5)
+    match transform:
+        case "half_pixel":
+            place = centre
+        case "half_pixel_symmetric":
+            adjusted = w.op("div", full(size), w.op("mul", full(extent), factor))
+            edge = w.op("mul", w.with_number("div", full(extent), 2), w.with_number("sub", adjusted, 1, first=True))
+            place = w.with_number("sub", w.op("add", edge, w.op("div", w.with_number("add", index, 0.5), factor)), 0.5)
+        case "pytorch_half_pixel":
+            is_one = w.with_number("less", full(size), 1.5, dtype=i1)
+            place = w.op("select", is_one, full(-0.5), centre, dtype=f64)
+        case "align_corners":
+            length = w.op("mul", full(extent), factor)
+            is_one = w.with_number("equal", length, 1, dtype=i1)
+            divisor = w.op("select", is_one, full(1), w.with_number("sub", length, 1), dtype=f64)
+            place = w.op("div", w.op("mul", index, w.with_number("sub", full(extent), 1)), divisor)
+            place = w.op("select", is_one, full(0), place, dtype=f64)
+        case "asymmetric":
+            place = w.op("div", index, factor)
+        case _:
+            raise Unsupported(f"the coordinates {transform}")
+    match rounding:
+        case "round_prefer_floor":
+            place = w.unary("ceil", w.with_number("sub", place, 0.5))
+        case "round_prefer_ceil":
+            place = w.unary("floor", w.with_number("add", place, 0.5))
+        case "floor" | "ceil":
+            place = w.unary(rounding, place)
+        case _:
+            raise Unsupported(f"the rounding {rounding}")
+    return w.with_number("min", w.with_number("max", w.cast(place, si64), 0), extent - 1)
 
 
 def _place(n: Node, i: int, extent: int, size: int, scale: float, transform: str, box: tuple[float, float]) -> float:
