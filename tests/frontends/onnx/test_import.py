@@ -182,15 +182,15 @@ def test_empty_operands_and_several_results() -> None:
 
 
 def test_attributes_and_results_that_no_rule_knows() -> None:
-    text = """f (float[2, 3, 4, 4] x, float[3] s) => (float y, float p, int64 i) {
+    text = """f (float[2, 3, 4, 4] x, float[3] s) => (float y, float p, float i) {
       [old] y = BatchNormalization <spatial = 0> (x, s, s, s, s)
-      [places] p, i = MaxPool <kernel_shape = [2, 2]> (x)
+      [trains] p, i = BatchNormalization (x, s, s, s, s)
     }"""
     with pytest.raises(tcpx.onnx.UnsupportedError) as error:
         _ = loaded(text, opset=8).module
     assert [str(finding) for finding in error.value.findings] == [
         "BatchNormalization `old`: the attribute `spatial`",
-        "MaxPool `places`: the places of the greatest elements",
+        "BatchNormalization `trains`: batch normalization that trains",
     ]
 
 

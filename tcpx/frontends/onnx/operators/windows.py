@@ -9,14 +9,14 @@ from typing import Final
 
 from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
-from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.node import Node, product
 from tcpx.frontends.onnx.operators.linear import shifted
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.writing import Build
 from tcpx.payload.indexing_maps import dims
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, ceildiv, floordiv
-from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of, si32
+from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, i1, shape_of, si32, si64
 
 _AUTO: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
@@ -272,12 +272,61 @@ def pooled(n: Node, x: Value, held: Windows, combiner: str, dtype: ScalarType, p
 
 @rule("MaxPool")
 def max_pool(n: Node) -> Result | Sequence[Result]:
-    """The greatest element of each window."""
-    if n.wants(1):
-        raise Unsupported("the places of the greatest elements")
+    """The greatest element of each window; with its index in x as one dim, where it is asked for."""
     shape, dtype = n.ranked(0, 3).shape, n.dtype()
     held = windows_of(n, shape[2:], n.ints("kernel_shape"))
-    return pooled(n, n.value(0), held, "max", dtype, dtype.minimum)
+    most = pooled(n, n.value(0), held, "max", dtype, dtype.minimum)
+    return [most, _indices_of(n, held, most)] if n.wants(1) else most
+
+
+def _indices_of(n: Node, held: Windows, most: Value) -> Value:
+    """The index of the first element of each window that equals its greatest one."""
+    w, x, shape = n.w, n.value(0), n.shape()
+    spatial, dtype, none = shape[2:], n.dtype(), int(si64.maximum)
+    lead = (0, 0)
+    padded = w.pad(x, (*lead, *held.low), (*lead, *held.high), dtype.minimum)
+    indices = w.pad(_row_major(n, spatial), held.low, held.high, none)  # no element of the padding is the first one
+    read, out, inner = held.places()
+    b, c = dims("b", "c")
+    spots = dims(*(name for name, _ in out))
+
+    def body(build: Build, e: Sequence[Value]) -> Value:
+        element, index, greatest, first = e
+        equal = build("equal", element, greatest, to=i1)
+        if dtype.is_float:
+            both = build("and", build("isnan", element, to=i1), build("isnan", greatest, to=i1))
+            equal = build("or", equal, both)
+        return build("select", equal, build("min", first, index), first, to=si64)
+
+    first = w.generic(
+        [padded, indices, most], [("b", "parallel"), ("c", "parallel"), *out, *inner],
+        [[b, c, *read], read, [b, c, *spots], [b, c, *spots]], (shape_of(most.type), si64), body, "min",
+    )  # fmt: skip
+    if n.int("storage_order", 0):
+        first = _column_major(n, first, spatial)
+    size = product(n, spatial)
+    image = [w.op("iota", shape=shape_of(most.type), dtype=si64, dim=k) for k in (0, 1)]
+    number = w.op("add", w.with_number("mul", image[0], shape[1]), image[1])
+    return w.op("add", w.with_number("mul", number, size), first)
+
+
+def _row_major(n: Node, shape: Sequence[Dim]) -> Value:
+    """The index of each element of a shape as one dim."""
+    w = n.w
+    made = w.op("iota", shape=tuple(shape), dtype=si64, dim=0)
+    for k in range(1, len(shape)):
+        made = w.op("add", w.with_number("mul", made, shape[k]), w.op("iota", shape=tuple(shape), dtype=si64, dim=k))
+    return made
+
+
+def _column_major(n: Node, index: Value, shape: Sequence[Dim]) -> Value:
+    """Row-major indices as column-major ones: the first dim is the innermost."""
+    w, rest, strides = n.w, index, [product(n, shape[:k]) for k in range(len(shape))]
+    made: Value | None = None
+    for extent, stride in zip(shape[::-1], strides[::-1], strict=True):
+        own = w.with_number("mul", w.with_number("mod", rest, extent), stride)
+        made, rest = own if made is None else w.op("add", made, own), w.with_number("floordiv", rest, extent)
+    return made if made is not None else index
 
 
 @rule("AveragePool")
