@@ -6,39 +6,61 @@ from contextlib import contextmanager
 
 _FEW = 100_000
 """So many objects are collected in less time than it takes to notice."""
+_MANY = 400_000
+"""So many are looked at sooner when all are, not again and again while they are young."""
 
 
-class _Old:
-    """How many objects became old in pauses since the last collection, and how many may."""
+class _Made:
+    """What was made in pauses: objects that are young, and those that may be old since all were looked at."""
 
-    made = 0
-    limit = _FEW
+    young = 0
+    old = 0
+    found = 0
+    """How much garbage was found among young objects so far."""
+    kept = 0
+    """How many objects there were when all had been looked at."""
 
 
 @contextmanager
 def collector_paused() -> Generator[None, None, None]:
     """While tables or a text are read, or a payload is compiled: a payload is one large cycle that is not garbage.
 
-    What was made meanwhile counts as old then, or the collector would go through all of it at once. Python does not
-    count what becomes old this way, so that what was compiled before is collected when the next pause begins, once as
-    many objects became old as there were before.
+    What was made meanwhile stays young, and is collected when the next pause begins: by then it mostly is garbage, and
+    still in the processor's caches. What is left is old. So is what was made in a long pause, at once, or the collector
+    would go through it all when the pause ends. Python does not count what becomes old this way: all objects are
+    collected when a pause begins once there are twice as many as after the last time.
     """
     enabled = gc.isenabled()
-    if enabled and _Old.made > _Old.limit:
-        gc.collect()
-        _Old.made, _Old.limit = 0, max(_FEW, _become_old())
+    if enabled:
+        _collect()
     try:
         gc.disable()
         yield
     finally:
         if enabled:
             try:
-                _Old.made += gc.get_count()[0]
-                if not gc.get_freeze_count():
-                    gc.freeze()
-                    gc.unfreeze()
+                made = gc.get_count()[0]
+                if made < _MANY:
+                    _Made.young += made
+                else:
+                    _Made.old += made
+                    _become_old()
             finally:  # a signal's exception may come anywhere
                 gc.enable()
+
+
+def _collect() -> None:
+    """Collect what is young; all, if much has become old."""
+    if _Made.young > _FEW // 10:
+        gc.collect(1)
+        found = sum(generation["collected"] for generation in gc.get_stats()[:2])
+        _Made.old += max(0, _Made.young - (found - _Made.found))
+        _Made.young, _Made.found = 0, found
+    if _Made.old > max(_FEW, _Made.kept):
+        _Made.old = _become_old() - _Made.kept  # some were freed without the collector
+    if _Made.old > max(_FEW, _Made.kept):
+        gc.collect()
+        _Made.old, _Made.kept = 0, _become_old()
 
 
 def _become_old() -> int:

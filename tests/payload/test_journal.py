@@ -1,6 +1,7 @@
 """What was committed stays."""
 
 import gc
+from types import FunctionType
 
 import pytest
 
@@ -37,10 +38,10 @@ def test_how_a_run_is_undone_does_not_outlive_it() -> None:
         before = _undoing()
         run(RELU, 'let r = match one "r" in root\nlet i = tile(r, [d0: 3])')
         tcpx.emit(parse(RELU), target="x86_avx512")
-        assert _undoing() == before
+        assert _undoing() <= before
     finally:
         gc.enable()
 
 
 def _undoing() -> int:
-    return sum(1 for f in gc.get_objects() if getattr(f, "__qualname__", "").endswith("<locals>.undo"))
+    return sum(1 for f in gc.get_objects() if type(f) is FunctionType and f.__qualname__.endswith("<locals>.undo"))

@@ -17,6 +17,7 @@ from tests.transform.payloads import (
     TWO_K,
     check,
     refusal,
+    run,
 )
 
 
@@ -96,6 +97,22 @@ func @argmax(%x: tensor<7x5xf32>) -> (tensor<7xf32>, tensor<7xsi64>) {
   tcp.return(%r, %at)
 }
 """
+
+
+PLACES = """\
+func @argmax(%x: tensor<[M]x[N]xf32>) -> (tensor<f32>, tensor<si64>) symbols [M: 1.., N: 1..] {
+  %r, %at = tcp.reduce_argmax(%x) {dims = [0, 1]} : tensor<f32>, tensor<si64>
+  tcp.return(%r, %at)
+}
+"""
+
+
+def test_positions_that_sizes_are_in() -> None:
+    error = refusal(PLACES, one("r") + "generalize(x)")
+    assert error.message == "%r cannot be generalized"
+    assert (error.required, error.found) == ("positions of numbers and dims, no sizes", "the position `N*d0 + d1`")
+    assert error.fix == "coalesce its reduction dims first"
+    assert "tcp.generic" in run(PLACES, one("r") + "let c = coalesce(x)\ngeneralize(c)").module.text()
 
 
 def test_an_argmax_comes_back_and_is_no_argmin() -> None:

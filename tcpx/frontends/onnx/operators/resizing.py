@@ -134,7 +134,8 @@ def _resized(
         if not (isinstance(extent, int) and isinstance(size, int) and scale is not None):
             if mode != "nearest" or roi:
                 word = transform if roi else mode
-                raise Unsupported(f"the mode {word} along a dim that is known when called", [extent, size])
+                dims = [*_extents(n, axes), *sizes]
+                raise Unsupported(f"the mode {word} along a dim that is known when called", dims)
             x = n.w.along(x, _nearest(n, extent, size, scale, transform, nearest), axis)
             continue
         if size > MOST_PLACES or (mode != "nearest" and size * extent > MOST_WEIGHTS) or (size and not extent):
