@@ -6,6 +6,7 @@ from typing import Final
 
 from tcpx.payload.ir import Block, FuncOp, Module
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import runs_of
 from tcpx.payload.sizes import Symbol, evaluate, substitute, symbols
 
@@ -54,7 +55,7 @@ def _common(symbol: Symbol) -> int:
 
 def work_of(func: FuncOp, sizes: Mapping[str, int]) -> int:
     """About how many operations the reference evaluator runs: loops by their trips, a loop's own sizes at its start;
-    of the calls of a function with the same sizes, one."""
+    of the calls of a function with the same sizes, one. A size that is computed is the least it may be."""
     return _work(func.body, dict(sizes), set())
 
 
@@ -64,7 +65,10 @@ Calls = set[tuple[FuncOp, tuple[int, ...]]]
 def _work(block: Block, known: dict[str, int], calls: Calls) -> int:
     total = 0
     for op in block.ops:
-        if isinstance(op, Loop):
+        if isinstance(op, Bind):
+            known = known | {op.var.name: evaluate(op.var.lower, known)}
+            total += 1
+        elif isinstance(op, Loop):
             var = op.var
             lower, upper, step = (evaluate(dim, known) for dim in (var.lower, var.upper, var.step))
             trips = max(0, -(-(upper - lower) // max(step, 1)))

@@ -144,3 +144,12 @@ func @cell(%x: tensor<[N]xf32>, %h: inout tensor<[N]xf32>) -> (tensor<[N]xf32>, 
     )
     found = tcpx.verify_steps(products(3, constant=True), packed, target="generic", sizes=[{"M": 5}])
     assert found.wrong is None
+
+
+def test_sizes_that_a_step_computes() -> None:
+    """`stream`, which the default schedule uses for large tensors, begins loops where an address decides."""
+    text = """func @f(%x: tensor<[B]xf32>) -> tensor<[B]xf32> symbols [B] {
+  %v = tcp.tanh(%x) : tensor<[B]xf32>
+  tcp.return(%v)
+}"""
+    assert tcpx.verify_steps(tcpx.parse(text), target="x86_avx2").wrong is None
