@@ -6,8 +6,6 @@ from contextlib import contextmanager
 
 _FEW = 100_000
 """So many objects are collected in less time than it takes to notice."""
-_MANY = 400_000
-"""So many are looked at sooner when all are, not again and again while they are young."""
 
 
 class _Made:
@@ -40,7 +38,7 @@ def collector_paused() -> Generator[None, None, None]:
         if enabled:
             try:
                 made = gc.get_count()[0]
-                if made < _MANY:
+                if made < _FEW:
                     _Made.young += made
                 else:
                     _Made.old += made

@@ -9,8 +9,9 @@ from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, is_linear_in, ma
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
+from tcpx.payload.ops.generic import positions_of_sizes
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Symbol, Var, product, substitute, symbols, to_text
+from tcpx.payload.sizes import Dim, Symbol, Var, product, substitute, to_text
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
@@ -245,8 +246,7 @@ def _on_one_dim(
     if read:
         made.attributes["positions"] = read
     of_class = _of_class(op, made, operands)
-    open_sizes = {s.name for entry in read for s in symbols(entry)} - {it.name for it in op.iterators()}
-    if of_class is None and open_sizes:
+    if of_class is None and positions_of_sizes(made):
         raise ctx.fail(
             f"{' and '.join(names)} of %{op.name} cannot be one dim",
             op=op,

@@ -155,10 +155,8 @@ def _compared(mine: Structured, other: Structured, order: Sequence[int]) -> tupl
     if len(arguments[0]) != len(arguments[1]) or len(mine.regions) != len(other.regions):
         return 3, "starts its sums otherwise"
     pairs.update(zip(arguments[1][count:], arguments[0][count:], strict=True))
-    starts = zip(
-        *([op.attributes.get(key, ()) for key in ("neutral", "commutative")] for op in (mine, other)), strict=True
-    )
-    if not all(same_attribute(a, b) for a, b in starts):
+    keys = ("neutral", "commutative")
+    if not all(same_attribute(mine.attributes.get(key, ()), other.attributes.get(key, ())) for key in keys):
         return 3, "combines partial results in another order, or begins with others"
     for region, there in zip(mine.regions[1:], other.regions[1:], strict=True):
         pairs.update(zip(there.args, region.args, strict=True))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import IteratorKind, Structured, Tileable
 from tcpx.payload.ir import DIM_NAMES
+from tcpx.payload.ops.generic import positions_of_sizes
 from tcpx.payload.text.parser import parse
 from tests.comparison import structurally_equal
 from tests.nets.cases import check_module, trials_of
@@ -118,10 +118,7 @@ def test_every_operation_with_numbered_dims(opcode: str) -> None:
         dim = next((it.name for it in op.iterators() if it.kind is IteratorKind.PARALLEL), None)
         if len(trials) < 2 or dim is None:
             continue
-        has_sizes = isinstance(op, Structured) and any(
-            not set(map_symbols(p.expression)) <= set(names) for p in op.positions()
-        )
-        end = "generalize(x)" if isinstance(op, Structured) and not has_sizes else ""
+        end = "generalize(x)" if isinstance(op, Structured) and not positions_of_sizes(op) else ""
         lines = [f'let x = match one "{op.name}" in root', f"let i = tile(x, [{dim}: 3])", end]
         text = "language 1\nschedule s(root: func) {\n" + "\n".join(lines) + "\n}"
         run = tcpx.apply_schedule(again, tcpx.parse_schedule(text), target=tcpx.load_target("generic"))

@@ -14,7 +14,8 @@ from tests.transform.payloads import RELU, run
 
 def test_committed_changes_cannot_be_undone() -> None:
     module = parse(RELU)
-    rewriter, start = Rewriter(module), 0
+    rewriter = Rewriter(module)
+    start = rewriter.mark()
     op = module.main.body.ops[0]
     rewriter.rename(op, "a")
     rewriter.commit()

@@ -683,6 +683,12 @@ def _on_lanes(op: Operation, operands: Sequence[Value], build: Build) -> Operati
     return type(op)(lanes, [VectorType(kind.shape, dtype_of(op.result.type))], op.attributes, location=op.location)
 
 
+def positions_of_sizes(op: Structured) -> list[Dim]:
+    """The positions that no generic can state: those that depend on sizes."""
+    names = {it.name for it in op.iterators()}
+    return [p.expression for p in op.positions() if not names.issuperset(map_symbols(p.expression))]
+
+
 def generalize(op: Structured) -> Generic:
     """The generic that computes the same: a detached operation on the same operands."""
     block = Block([("", dtype_of(v.type)) for v in op.inputs])

@@ -1,9 +1,8 @@
 """generalize: write an operation as `tcp.generic`."""
 
-from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ops.generic import generalize
-from tcpx.payload.sizes import Dim, to_text
+from tcpx.payload.ops.generic import generalize, positions_of_sizes
+from tcpx.payload.sizes import to_text
 from tcpx.transform.declaration import (
     OP,
     Arguments,
@@ -56,17 +55,12 @@ class Generalize(Transform):
                 found=op.opcode,
                 fix="decompose it first" if not isinstance(op, Structured) else None,
             )
-        open_positions = [to_text(p.expression) for p in op.positions() if not _is_over_dims(op, p.expression)]
-        if open_positions:
+        if found := positions_of_sizes(op):
             raise ctx.fail(
                 f"%{op.name} cannot be generalized",
                 op=op,
                 required="positions of numbers and dims, no sizes",
-                found=f"the position `{', '.join(open_positions)}`",
+                found=f"the position `{', '.join(map(to_text, found))}`",
                 fix="coalesce its reduction dims first",
             )
         return (replace_with(ctx.rewriter, op, generalize(op)),)
-
-
-def _is_over_dims(op: Structured, expression: Dim) -> bool:
-    return set(map_symbols(expression)) <= {it.name for it in op.iterators()}

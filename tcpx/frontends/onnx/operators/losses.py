@@ -71,9 +71,9 @@ def _loss(n: Node, logarithms: Value) -> Value:
 def _check_labels(n: Node, labels: Value, classes: Dim) -> None:
     """Raise an error for labels that are known, and declare the range of an argument."""
     ignored = [n.int("ignore_index")] if n.raw("ignore_index") is not None else []
-    held = n.input(1).array
-    if held is not None and isinstance(classes, int):
-        wrong = [k for k in held.ravel().tolist() if not 0 <= k < classes and k not in ignored]
+    known = n.input(1).array
+    if known is not None and isinstance(classes, int):
+        wrong = [k for k in known.ravel().tolist() if not 0 <= k < classes and k not in ignored]
         if wrong:
             required = " or ".join([f"0 to {classes - 1}", *map(str, ignored)])
             raise n.error("a label is no class", required, str(wrong[0]))

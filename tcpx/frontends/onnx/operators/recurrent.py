@@ -32,9 +32,9 @@ def recurrent(n: Node) -> Sequence[Result]:
     length = n.ranked(0, 3, 3).shape[1 if n.int("layout", 0) else 0]
     if length == 0:
         raise Unsupported("a sequence of no steps")
-    held = [name for name in ("clip", "activation_alpha", "activation_beta") if n.raw(name) is not None]
-    if held:
-        raise Unsupported(f"functions with bounds or parameters: {', '.join(f'`{name}`' for name in held)}")
+    given = [name for name in ("clip", "activation_alpha", "activation_beta") if n.raw(name) is not None]
+    if given:
+        raise Unsupported(f"functions with bounds or parameters: {', '.join(f'`{name}`' for name in given)}")
     directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(
         n.text("direction", "forward")
     )
