@@ -66,10 +66,13 @@ class State:
 
     def __post_init__(self) -> None:
         self.pure_values = PureValues(self.handles)
-        ops = (op for op in self.module.walk() if "/" in op.name and not isinstance(op, Loop))
-        self.slashed = frozenset(op.name for op in ops)
-        loops = (op for op in self.module.walk() if isinstance(op, Loop))
-        self.written = frozenset(origin for loop in loops for origin in loop.origins)
+        slashed, written = set[str](), set[int]()
+        for op in self.module.walk():
+            if isinstance(op, Loop):
+                written.update(op.origins)
+            elif "/" in op.name:
+                slashed.add(op.name)
+        self.slashed, self.written = frozenset(slashed), frozenset(written)
 
     def source_of(self, name: str) -> str:
         """The operation that one was made from: `fc1` of `fc1/n5`, and of `layer/fc1/n5` the `layer/fc1` that the
