@@ -53,3 +53,15 @@ def test_young_garbage_is_collected_without_a_look_at_all() -> None:
         assert _Cycle.alive == 0
         assert gc.get_stats()[2]["collections"] <= runs + 1
     assert len(old) == 200_000
+
+
+def test_what_a_program_froze_stays_frozen() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with collector_paused():
+            kept = [[k] for k in range(200_000)]
+        assert len(kept) == 200_000
+        assert gc.get_freeze_count() >= frozen - 1_000  # those that are freed meanwhile
+    finally:
+        gc.unfreeze()
