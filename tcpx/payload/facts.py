@@ -9,6 +9,7 @@ from typing import Final
 
 from tcpx.payload.bounds import is_equal, is_less_equal, known_divisor, lower_bound, upper_bound
 from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.linear import are_contradictory
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Mod, Size, Symbol, Var, product, total
 from tcpx.payload.size_substitution import simplify, with_facts
@@ -100,6 +101,15 @@ class Facts:
         if False in decisions:
             return False
         return None if None in decisions else True
+
+    def prove(self, predicate: Predicate) -> bool:
+        """Whether a predicate is proved to hold wherever the facts do, by several of them together or by one. Where
+        nothing proves it, this takes longer than `decide`."""
+        known = [self.attach(size) for size in self._not_negative]
+        negated = [[self.attach(d) for d in c.negate().not_negative()] for c in predicate.comparisons]
+        if all(sizes and are_contradictory([*sizes, *known]) for sizes in negated):
+            return True
+        return self.decide(predicate) is True
 
     def allow(self, predicate: Predicate) -> bool:
         """False if the predicate is known to hold nowhere where the facts do."""
@@ -219,6 +229,11 @@ def facts_at(op: Operation) -> Facts:
 def are_equal_at(op: Operation, lhs: Dim, rhs: Dim) -> bool:
     """Whether two sizes are known to be equal where an operation stands."""
     return is_equal(lhs, rhs) is True or facts_at(op).decide(Predicate.of("==", lhs, rhs)) is True
+
+
+def is_less_equal_at(op: Operation, lhs: Dim, rhs: Dim) -> bool:
+    """Whether a size is proved to be at most another one where an operation stands."""
+    return is_less_equal(lhs, rhs) is True or facts_at(op).prove(Predicate.of("<=", lhs, rhs))
 
 
 def facts_if(op: Operation, also: Sequence[Predicate]) -> Facts:

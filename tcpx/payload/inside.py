@@ -13,13 +13,8 @@ from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_expressions import atoms
-from tcpx.payload.size_substitution import Rebuild
 from tcpx.payload.sizes import (
     Dim,
-    Extremum,
-    Max,
-    Min,
     Substitution,
     Symbol,
     Var,
@@ -57,45 +52,17 @@ def _check(op: OnSubset, value: Value, tile: Tile, dim: int) -> None:
     """The places of a subset along one dim are places of the value."""
     extent = shape_of(value.type)[dim]
     places = Places(tile.offsets[dim], tile.sizes[dim], tile.strides[dim], extent)
-    if not _unknown(places, facts_at(op)):
+    known = facts_at(op)
+    if all(any(known.decide(condition) is True for condition in need) for need in _needs(places)):
         return
     running = _in_iterations(op)
     places = Places(*(substitute(size, running) for size in places))
     holding = _where_it_is_used(op, tile.sizes[dim])
-    missing = _missing(op, places, holding, MOST_CASES)
-    if missing:
-        facts = _facts(op, holding)
+    facts = _facts(op, holding)
+    missing = [need[0] for need in _needs(places) if not any(map(facts.prove, need))]
+    if missing and facts.are_possible():
         leaves = any(facts.decide(condition) is False for condition in missing)
         raise _error(op, value, tile, dim, missing, leaves)
-
-
-def _missing(op: OnSubset, places: Places, holding: Sequence[Predicate], cases: int) -> Sequence[Predicate]:
-    """What nothing proves, also not by cases of what maxima and minima are: views cut tiles by these."""
-    facts = _facts(op, holding)
-    unknown = _unknown(places, facts)
-    if not unknown or not facts.are_possible():
-        return ()
-    found = _extremum(places) if cases else None
-    if found is None:
-        return unknown
-    for value in found.args:
-        case = Places(*(Rebuild({found.text: value}).of(size) for size in places))
-        signs = [(value, arg) if isinstance(found, Min) else (arg, value) for arg in found.args if arg is not value]
-        known = [*holding, *(Predicate.of("<=", *sign) for sign in signs), Predicate.of("<=", 1, case.size)]
-        if _missing(op, case, known, cases - 1):
-            return unknown
-    return ()
-
-
-def _extremum(places: Places) -> Extremum | None:
-    """A maximum that the places of a subset depend on, else a minimum."""
-    pending, found = [atom for size in places for atom in atoms(size)], list[Extremum]()
-    while pending:
-        atom = pending.pop(0)
-        if isinstance(atom, Extremum):
-            found.append(atom)
-            pending += [inner for arg in atom.args for inner in atoms(arg)]
-    return next((atom for atom in found if isinstance(atom, Max)), found[0] if found else None)
 
 
 def _in_iterations(op: OnSubset) -> Substitution:
@@ -112,12 +79,6 @@ def _in_iterations(op: OnSubset) -> Substitution:
 def _variables_round(op: OnSubset) -> Sequence[Var]:
     """The variables of the loops round an operation, innermost first."""
     return [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
-
-
-def _unknown(places: Places, facts: Facts) -> Sequence[Predicate]:
-    """What the facts do not say of the conditions under which the first and the last place lie inside."""
-    needs = _needs(places)
-    return [need[0] for need in needs if not any(facts.decide(condition) is True for condition in need)]
 
 
 def _needs(places: Places) -> Sequence[Sequence[Predicate]]:

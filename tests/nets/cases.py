@@ -13,7 +13,7 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import Kind, TcpxError, VerifyError
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Module
-from tcpx.payload.text.parser import parse, parse_print
+from tcpx.payload.text.parser import parse
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
 from tests.comparison import structurally_equal
@@ -69,7 +69,7 @@ def compare(found: Sequence[Array], trial: Trial) -> None:
 def check_text(module: Module) -> None:
     """The module prints, and parses back equal."""
     try:
-        again = parse_print(module.text(), constants=module.constants)
+        again = parse(module.text(), constants=module.constants)
     except TcpxError as error:
         raise BrokenError(f"the payload does not parse back: {error}\n{module.text()}") from error
     difference = structurally_equal(module, again)

@@ -5,14 +5,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.facts import are_equal_at, facts_at, is_unreachable
+from tcpx.payload.facts import are_equal_at, is_less_equal_at, is_unreachable
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
 from tcpx.payload.interfaces import Box, Iterator, Tileable
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.pieces import Piece, cut
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
     Dim,
     arguments_of_minimum,
@@ -265,13 +264,12 @@ class Pad(View):
             )
         super().verify()
         for key, given in (("low", self.low), ("interior", self.interior)):
-            least = [is_less_equal(0, n) for n in given]
-            if given and (len(given) != len(after) or not all(held is True for held in least)):
+            if given and (len(given) != len(after) or not all(is_less_equal_at(self, 0, n) for n in given)):
                 raise self.error(
                     f"`{key}` has a number for each dim",
                     required=f"{len(after)} of them, each 0 or more",
                     found=f"[{', '.join(map(to_text, given))}]",
-                    unproven=len(given) == len(after) and False not in least,
+                    unproven=len(given) == len(after) and not any(is_less_equal(0, n) is False for n in given),
                 )
         for have, wide, low, spacing in zip(before, after, self.before, self.spacing, strict=True):
             needed = low + (have if spacing == 1 else maximum(0, have * spacing - (spacing - 1)))
@@ -290,10 +288,7 @@ class Pad(View):
         enough.
         """
         ends = [low + (limit * spacing - (spacing - 1)) for limit in (have, *arguments_of_minimum(have))]
-        return self._is_at_most(low, wide) and any(self._is_at_most(end, wide) for end in ends)
-
-    def _is_at_most(self, size: Dim, limit: Dim) -> bool:
-        return is_less_equal(size, limit) is True or facts_at(self).decide(Predicate.of("<=", size, limit)) is True
+        return is_less_equal_at(self, low, wide) and any(is_less_equal_at(self, end, wide) for end in ends)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         made = np.full(evaluation.shape(self.result.type), self.value).astype(args[0].dtype)
@@ -407,26 +402,24 @@ class Slice(View):
         if len(have) != len(shape):
             raise self.error("a slice keeps the rank", f"rank {len(have)}", str(self.result.type))
         for key, given in (("offsets", self.offsets), ("strides", self.strides)):
-            least = [is_less_equal(0 if key == "offsets" else 1, n) for n in given]
-            if given and (len(given) != len(have) or not all(held is True for held in least)):
+            least = 0 if key == "offsets" else 1
+            if given and (len(given) != len(have) or not all(is_less_equal_at(self, least, n) for n in given)):
                 raise self.error(
                     f"`{key}` has a number for each dim",
-                    required=f"{len(have)} of them, each {0 if key == 'offsets' else 1} or more",
+                    required=f"{len(have)} of them, each {least} or more",
                     found=f"[{', '.join(map(to_text, given))}]",
-                    unproven=len(given) == len(have) and False not in least,
+                    unproven=len(given) == len(have) and not any(is_less_equal(least, n) is False for n in given),
                 )
-        facts = facts_at(self)
         for dim, (extent, offset, size, stride) in enumerate(
             zip(have, self.shown.offsets, shape, self.shown.strides, strict=True)
         ):
             end = offset + (size - 1) * stride + 1
-            holds = is_less_equal(end, extent)
-            if holds is not True and facts.decide(Predicate.of("<=", end, extent)) is not True:
+            if not is_less_equal_at(self, end, extent):
                 raise self.error(
                     f"the slice ends behind dim {dim} of its operand",
                     required=f"at most {to_text(extent)} elements to its end",
                     found=to_text(end),
-                    unproven=holds is None,
+                    unproven=is_less_equal(end, extent) is None,
                 )
 
 
