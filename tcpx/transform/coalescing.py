@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.broadcasting import have_equal_extents
+from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.facts import are_equal_at
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, is_linear_in, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
@@ -101,19 +102,10 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
         )
     kinds = {it.kind: it.name for it in its.values()}
     if len(kinds) > 1 or any(it.is_sequential for it in its.values()):
-        raise ctx.fail(
-            f"{' and '.join(names)} of %{op.name} cannot be one dim",
-            op=op,
-            required="parallel dims, or reduction dims",
-            found=", ".join(f"{kind.value} dim `{name}`" for kind, name in kinds.items()),
-        )
+        found = ", ".join(f"{kind.value} dim `{name}`" for kind, name in kinds.items())
+        raise _error(ctx, op, names, "parallel dims, or reduction dims", found)
     if not has_mapped_indices(op) or set(names) & set(op.valid):
-        raise ctx.fail(
-            f"{' and '.join(names)} of %{op.name} cannot be one dim",
-            op=op,
-            required=MAPPED_INDICES,
-            found=op.opcode,
-        )
+        raise _error(ctx, op, names, MAPPED_INDICES, op.opcode)
     values = [*zip(op.inputs, op.maps(), strict=True), *zip(op.results, op.result_maps(), strict=True)]
     for value, entries in values:
         run = [k for k, entry in enumerate(entries) if map_dim(entry) in its]
@@ -127,6 +119,10 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
                 found=f"[{', '.join(map(str, entries))}]",
                 fix="transpose_result, or fewer dims" if len(run) == len(touched) == len(names) else None,
             )
+
+
+def _error(ctx: TransformContext, op: Operation, names: Sequence[str], required: str, found: str) -> ScheduleError:
+    return ctx.fail(f"{' and '.join(names)} of %{op.name} cannot be one dim", op=op, required=required, found=found)
 
 
 def _merged_positions(ctx: TransformContext, op: Structured, names: Sequence[str]) -> IndexingMap:
@@ -143,12 +139,8 @@ def _merged_positions(ctx: TransformContext, op: Structured, names: Sequence[str
             are_equal_at(op, factor, last * product(extents[k + 1 :])) for k, factor in enumerate(factors or ())
         )
         if factors is None or not is_row_major:
-            raise ctx.fail(
-                f"{' and '.join(names)} of %{op.name} cannot be one dim",
-                op=op,
-                required=f"a body that reads them as one position, `{to_text(whole)}`",
-                found=f"the position `{to_text(position.expression)}`",
-            )
+            required = f"a body that reads them as one position, `{to_text(whole)}`"
+            raise _error(ctx, op, names, required, f"the position `{to_text(position.expression)}`")
         rest = substitute(position.expression, _all_at(names, 0))
         found.append(rest + last * dim_symbol(names[0]).size())
     return tuple(found)
@@ -247,12 +239,8 @@ def _on_one_dim(
         made.attributes["positions"] = read
     of_class = _of_class(op, made, operands)
     if of_class is None and positions_of_sizes(made):
-        raise ctx.fail(
-            f"{' and '.join(names)} of %{op.name} cannot be one dim",
-            op=op,
-            required="positions of numbers and dims, no sizes",
-            found=f"the position `{', '.join(map(to_text, read))}`",
-        )
+        found = f"the position `{', '.join(map(to_text, read))}`"
+        raise _error(ctx, op, names, "positions of numbers and dims, no sizes", found)
     return of_class or structured(made.on_tiles(operands, *shapes))
 
 

@@ -37,6 +37,16 @@ def test_tiles_of_any_size(dim: int, interior: int) -> None:
             check(payload(dim, interior, low), body, SIZES)
 
 
+def test_both_dims_at_once() -> None:
+    text = """func @f(%x: tensor<[N]x[M]xf32>) -> tensor<[4*N]x[3*M + 2]xf32> symbols [N: 1.., M: 1..] {
+  %p = tcp.pad(%x) {value = 1.0, low = [0, 1], interior = [3, 2]} : tensor<[4*N]x[3*M + 2]xf32>
+  tcp.return(%p)
+}
+"""
+    for tile in (1, 2, 3, 5):
+        check(text, f'tile(match one "p" in root, [d0: {tile}, d1: {tile}])', SIZES)
+
+
 @pytest.mark.parametrize("interior", [2, 3])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_producers_are_fused(dim: int, interior: int) -> None:
