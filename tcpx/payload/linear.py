@@ -97,16 +97,35 @@ def _bounds(unknown: Monomial) -> Iterator[Dim]:
         case (FloorDiv(lhs=lhs, rhs=int() as rhs),):
             yield lhs - rhs * size
             yield rhs * size + (rhs - 1) - lhs
+        case (FloorDiv(lhs=lhs, rhs=rhs),):
+            yield size - floordiv(_at_end(lhs, is_last=False), rhs)
+            yield floordiv(_at_end(lhs, is_last=True), rhs) - size
         case (CeilDiv(lhs=lhs, rhs=int() as rhs),):
             yield rhs * size - lhs
             yield lhs + (rhs - 1) - rhs * size
-        case (Mod(lhs=lhs, rhs=int() as rhs),):
+        case (CeilDiv(lhs=lhs, rhs=rhs),):
+            quotient = floordiv(lhs - 1, rhs) + 1
+            yield from (size - quotient, quotient - size)
+        case (Mod(lhs=lhs, rhs=rhs),):
             quotient = floordiv(lhs, rhs)
             yield from (size, rhs - 1 - size, lhs - rhs * quotient - size, size - lhs + rhs * quotient)
         case _:
             lower, upper = lower_bound(size), upper_bound(size)
             yield from () if lower is None else (size - lower,)
             yield from () if upper is None else (upper - size,)
+
+
+def _at_end(size: Dim, is_last: bool) -> Dim:
+    """What a sum is at most, or at least, by the first and the last values of the loop variables that it is of."""
+    found = size
+    for unknown, coefficient in () if isinstance(size, int) else size.terms:
+        match unknown:
+            case (Var() as var,):
+                end = var.upper - 1 if (coefficient > 0) == is_last else var.lower
+                found = found + coefficient * (end - var.size())
+            case _:
+                pass
+    return found
 
 
 Rows = dict[tuple[Term, ...], int]

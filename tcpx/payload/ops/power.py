@@ -45,16 +45,16 @@ class Twofold:
     def constant(term: Term, parts: tuple[float, float]) -> Twofold:
         return Twofold(term.constant(parts[0]), term.constant(parts[1]))
 
-    def plus_smaller(self, other: Twofold | Term) -> Twofold:
-        """The sum with a number that is smaller, unless this one is 0."""
-        high, low = (other.high, self.low + other.low) if isinstance(other, Twofold) else (other, self.low)
-        total = self.high + high
-        return Twofold(total, (high - (total - self.high)) + low)
+    @staticmethod
+    def sum_of(greater: Term, smaller: Term) -> Twofold:
+        """A sum with what rounding took from it."""
+        total = greater + smaller
+        return Twofold(total, smaller - (total - greater))
 
-    def plus_product(self, a: Term, b: Term) -> Twofold:
-        """The sum with a product that is smaller."""
-        total = a.times_plus(b, self.high)
-        return Twofold(total, a.times_plus(b, self.high - total) + self.low)
+    def plus_smaller(self, other: Twofold) -> Twofold:
+        """The sum with a number that is smaller, unless this one is 0."""
+        total = Twofold.sum_of(self.high, other.high)
+        return Twofold(total.high, total.low + (self.low + other.low))
 
     def times(self, other: Twofold) -> Twofold:
         high = self.high * other.high
@@ -64,26 +64,25 @@ class Twofold:
 
 def log2_of_significand(f: Term) -> Twofold:
     """log2(1 + f) from -1/2 to 1/2: the series of s = f / (2 + f), its first term in two parts, of f64 two terms."""
-    divisor = f + 2.0
-    inverse = 1.0 / divisor
+    inverse = 1.0 / (f + 2.0)
     s = f * inverse
-    excess = (divisor - 2.0) - f
-    ratio = Twofold(s, s.times_plus(excess, s.fused(-divisor, f)) * inverse)
-    first = Twofold.constant(f, LOG2_FIRST[f.dtype])
+    ratio = Twofold(s, s.fused(-f, f - (s + s)) * inverse)  # f and 2 s are so near that their difference is exact
+    high, low = LOG2_FIRST[f.dtype]
     if f.dtype == f32:
         square = s * ratio.low.times_plus(2.0, s)
-        return ratio.times(first.plus_product(square, square.polynomial(LOG2_SERIES[f32])))
+        rest = square.times_plus(square.polynomial(LOG2_SERIES[f32]), low)
+        return ratio.times(Twofold.sum_of(f.constant(high), rest))
     square = ratio.times(ratio)
     rest = square.high * square.high.polynomial(LOG2_SERIES[f64])
-    second = Twofold.constant(f, LOG2_SECOND).plus_smaller(rest)
-    return ratio.times(first.plus_smaller(square.times(second)))
+    second = Twofold.sum_of(f.constant(LOG2_SECOND[0]), rest + LOG2_SECOND[1])
+    return ratio.times(Twofold.constant(f, (high, low)).plus_smaller(square.times(second)))
 
 
 def log2_of_product(k: Term, f: Term) -> Twofold:
     """log2(2**k (1 + f)): with 5 bits more than f32 has, 9 more than f64."""
     made = log2_of_significand(f)
-    total = k + made.high
-    return Twofold(total, (made.high - (total - k)) + made.low)
+    total = Twofold.sum_of(k, made.high)
+    return Twofold(total.high, total.low + made.low)
 
 
 def log2_of_size(size: Term) -> Twofold:
@@ -96,29 +95,38 @@ def log2_of_size(size: Term) -> Twofold:
 
 @frozen
 class Exponent:
-    """An exponent of 2 in two parts: a product, and what rounding took from it."""
+    """An exponent of 2: the integer next to it, also in the low bits of the float `shifted`, and the rest."""
 
-    product: Term
-    lost: Term
+    whole: Term
+    shifted: Term
+    rest: Term
 
     @staticmethod
     def of(y: Term, logarithm: Twofold) -> Exponent:
-        product = y * logarithm.high
-        return Exponent(product, y.times_plus(logarithm.low, y.fused(logarithm.high, -product)))
+        form = y.format
+        shifted = y.times_plus(logarithm.high, form.magic)
+        whole = shifted - form.magic
+        return Exponent(whole, shifted, y.times_plus(logarithm.low, y.fused(logarithm.high, -whole)))
 
     def power(self) -> Power:
-        form = self.product.format
-        exponent = self.product + form.magic
-        r = (self.product - (exponent - form.magic)) + self.lost
-        return Power.of(r.polynomial(exp2_series(self.product.dtype)), exponent)
+        return Power.of(self.rest.polynomial(exp2_series(self.whole.dtype)), self.shifted)
+
+    def is_below(self, integer: float) -> Term:
+        return ((self.whole - integer) + self.rest).is_below(0.0)
+
+    def is_abnormal(self) -> Term:
+        """Whether 2 to it may not be a normal number: it is not from 2 - bias to bias."""
+        form, dtype = self.whole.format, self.whole.dtype
+        least = int(np.array(form.magic, dtype.numpy).view(form.integers.numpy)) + (2 - form.bias)
+        above = self.shifted.bits() - least
+        return above.constant(2 * form.bias - 1).is_at_most(above)
 
     def number(self) -> Term:
         """2 to it, whatever it is."""
-        form, power = self.product.format, self.power()
-        made = self.product.is_below(1.0 - form.bias).choose(power.subnormal(), power.normal())
-        excess = (self.product - (form.bias + 1.0)) + self.lost
-        made = excess.is_below(0.0).choose(made, self.product + inf)
-        return self.product.is_below(-form.bias - form.fraction - 1.0).choose(0.0, made)
+        form, power = self.whole.format, self.power()
+        made = self.is_below(1.0 - form.bias).choose(power.subnormal(), power.normal())
+        made = self.is_below(form.bias + 1.0).choose(made, self.whole + inf)
+        return self.whole.is_below(-form.bias - form.fraction - 1.0).choose(0.0, made)
 
 
 def power_of_any(x: Term, y: Term) -> Term:
@@ -134,9 +142,7 @@ def power_of_any(x: Term, y: Term) -> Term:
 def usual_power(x: Term, y: Term) -> tuple[Term, Term]:
     """x**y of usual numbers, where the result is normal; and where it is not that."""
     exponent = Exponent.of(y, log2_of_product(*usual_exponent_and_fraction(x)))
-    size = abs(exponent.product).bits()  # of NaN the greatest
-    end = size.constant(int(np.array(x.format.bias - 1, x.dtype.numpy).view(x.format.integers.numpy)))
-    return exponent.power().normal(), is_unusual(x) | end.is_at_most(size)
+    return exponent.power().normal(), is_unusual(x) | exponent.is_abnormal()
 
 
 @register

@@ -29,6 +29,7 @@ from tcpx.transform.vectors.compute_rows import (
     select_structured,
 )
 from tcpx.transform.vectors.hoisting import hoist_literals, operations
+from tcpx.transform.vectors.interleaving import interleave
 from tcpx.transform.vectors.memory_rows import (
     add_fences,
     select_gather,
@@ -52,6 +53,7 @@ def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> tup
     _block(selector, func.body)
     _erase_unused(rewriter, func)
     hoist_literals(rewriter, func)
+    interleave(rewriter, func, target)
     add_fences(selector, func)
     for op in operations(func.body):
         _check(selector, op)
