@@ -95,7 +95,7 @@ class Setting:
             return cases_of(self.module, [dict(values) for values in sizes], seed)
         tiles = TileSizes()
         self.run(lambda _, module: tiles.look(module))
-        return cases_of(self.module, adversarial_sizes(self.module.main, tiles.seen), seed)
+        return cases_of(self.module, adversarial_sizes(self.module.main, tiles.seen), seed, drawn=True)
 
 
 def verify_steps(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tcpx.payload.diagnostics import ArgumentError
 from tcpx.payload.text.parser import parse
-from tcpx.verification.numbers import Case, compare
+from tcpx.verification.numbers import Case, cases_of, compare
 from tcpx.verification.sizes import adversarial_sizes, work_of
 
 
@@ -62,3 +63,38 @@ def test_work_counts_iterations() -> None:
     func = parse(text).main
     assert work_of(func, {"N": 40}) == 10 * 2 + 2
     assert work_of(func, {"N": 0}) == 3
+
+
+GATHER = """func @f(%t: tensor<[V]xf32>, %i: tensor<[N]xsi64> in 0 to V{order}) -> tensor<[N]xf32> symbols [V, N] {{
+  %y = tcp.gather(%t, %i) {{dim = 0}} : tensor<[N]xf32>
+  tcp.return(%y)
+}}
+"""
+SUM = """func @f(%x: tensor<[T]xf32>, %y: tensor<[C]xf32>) -> tensor<[T]xf32> symbols [T, C] {
+  tcp.assert {any = [T + 1 <= C], message = "the cache is full"}
+  tcp.return(%x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (GATHER.format(order=""), {(5, 0), (5, 1), (5, 3), (5, 7), (1, 5), (3, 5), (7, 5), (13, 5), (5, 13)}),
+        (GATHER.format(order=" unique"), {(5, 0), (5, 1), (5, 3), (7, 5), (13, 5)}),
+        (SUM, {(0, 5), (1, 5), (3, 5), (5, 7), (5, 13)}),
+    ],
+)
+def test_drawn_sizes_that_the_payload_refuses_are_left_out(text: str, left: set[tuple[int, ...]]) -> None:
+    module = parse(text)
+    sizes = adversarial_sizes(module.main, {})
+    cases = cases_of(module, sizes, 0, drawn=True)
+    assert {tuple(size for _, size in held.sizes) for held in cases} == left
+    assert sum(held.special for held in cases) == 1
+    with pytest.raises(ArgumentError):
+        cases_of(module, sizes, 0)
+
+
+def test_sizes_that_are_all_refused_are_an_error() -> None:
+    with pytest.raises(ArgumentError, match="the cache is full"):
+        cases_of(parse(SUM), [{"T": 5, "C": 5}, {"T": 7, "C": 5}], 0, drawn=True)

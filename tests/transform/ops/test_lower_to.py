@@ -535,3 +535,24 @@ def test_rows_are_verified(tmp_path: Path) -> None:
     assert order.message == "the C of the row difference does not do what its semantics say"
     assert order.required == "%r = tcp.sub(%x, %y) : tensor<[N]xf32>"
     assert str(order.found).startswith("at N=1, random data: 1 of 1 elements; result 0, element [0] is ")
+
+
+GATHERING = """name: gathering
+base: generic.yaml
+kernels:
+  - semantics: |
+      func @rows(%t: tensor<[V]xf32>, %ix: tensor<[N]xsi64> in 0 to V) -> tensor<[N]xf32> symbols [V, N] {
+        %r = tcp.gather(%t, %ix) {dim = 0} : tensor<[N]xf32>
+        tcp.return(%r)
+      }
+    c: (void){V}; for (int64_t i = 0; i < {N}; i++) ({out})[i] = ({t})[({ix})[FIRST]];
+"""
+
+
+def test_rows_with_indices_are_verified_where_there_is_something_to_index(tmp_path: Path) -> None:
+    found: list[int] = []
+    for first in ("i", "0"):
+        path = tmp_path / f"first_{first}.yaml"
+        path.write_text(GATHERING.replace("FIRST", first), encoding="utf-8")
+        found.append(len(tcpx.verify_rows(tcpx.load_target(path, allow_native=True), sanitize=False)))
+    assert found == [0, 1]
