@@ -116,6 +116,18 @@ def _own_fields(base: type) -> Mapping[str, object]:
     return {name: declared[name] for name in declared if isinstance(declared[name], Field)}
 
 
+def _check_field_names(cls: type[Operation]) -> None:
+    """Raise ValueError for a field of a name by which stages ask something else of every operation."""
+    for name in _own_fields(cls):
+        for base in cls.__mro__[1:]:
+            held = cast("Mapping[str, object]", vars(base)).get(name)
+            if held is not None and not isinstance(held, Field) and (base is Operation or callable(held)):
+                raise ValueError(
+                    f"{cls.__module__}.{cls.__qualname__}: the field `{name}` hides `{base.__name__}.{name}`; call it"
+                    " something else, an attribute with its name in the text as the `key` of the field"
+                )
+
+
 class Operation:
     """Base of all operations. A subclass declares everything about its kind in one place."""
 
@@ -171,6 +183,7 @@ class Operation:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        _check_field_names(cls)
         operands: dict[str, None] = {}
         results: dict[str, None] = {}
         named: dict[str, None] = {}

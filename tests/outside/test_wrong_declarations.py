@@ -12,7 +12,7 @@ import tcpx
 from tcpx.payload import ir
 from tcpx.payload.builder import Builder, tensor
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import Operand
+from tcpx.payload.fields import FlagAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
 from tcpx.payload.ir import Value
@@ -209,6 +209,18 @@ def test_what_is_wrong_is_said_of_the_operation(declared: type[Plain], monkeypat
         place, _, line = said.fix.removeprefix(fix).rpartition(":")
         assert place == __file__
         assert first < int(line) < first + len(lines)
+
+
+@pytest.mark.parametrize("name", ["steps", "name", "result", "inputs", "opcode", "domain", "neutral"])
+def test_a_field_that_hides_what_stages_ask_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"Hiding: the field `{name}` hides `\w+\.{name}`; call it something else"):
+        type("Hiding", (Plain,), {"__slots__": (), name: Operand()})
+
+
+def test_a_field_may_answer_what_a_class_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = type("Clamping", (Plain,), {"__slots__": (), "clamps_indices": FlagAttribute()})
+    _declare(monkeypatch, declared)
+    assert "clamps_indices" in str(tcpx.parse(TEXT.replace("(%x)", "(%x) {clamps_indices = true}")).text())
 
 
 def test_it_is_said_of_what_a_builder_makes(monkeypatch: pytest.MonkeyPatch) -> None:
