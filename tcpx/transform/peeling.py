@@ -7,6 +7,7 @@ from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.facts import facts_at
+from tcpx.payload.fields import DimAttribute, NumberOrSizeAttribute
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import MAIN, TAIL, CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
@@ -101,22 +102,21 @@ def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
     offsets: dict[Operation, tuple[Dim, ...]] = {}
     counted = [op for op in inside if isinstance(op, Structured) and op.positions()]
     origins = [[substitute(_moving_with(old, p.origin, op), here) for p in op.positions()] for op in counted]
+    begins = {
+        op: {dim: substitute(_moving_with(old, bounds.origin, op), here) for dim, bounds in op.ragged().items()}
+        for op in inside
+        if isinstance(op, Structured) and op.ragged()
+    }
     for op in inside:
         subset = op.attributes.get("subset")
         if isinstance(subset, Tile):
             _check_rest_moves(old, subset, op)
             _check_ends(loop, subset.sizes, op)
             offsets[op] = tuple(substitute(_moving_with(old, offset, op), here) for offset in subset.offsets)
+        _check_condition(loop, op)
+        _check_numbers(loop, op)
         if isinstance(op, Loop):
             _check_ends(loop, (op.var.lower, op.var.upper), op)
-        predicate = op.attributes.get("predicate")
-        if isinstance(predicate, Predicate) and predicate.substitute(last) != predicate:
-            raise op.error(
-                f"the tail of {loop.name} cannot step by 1: a condition in its body depends on the step",
-                required=f"conditions without %{old.name}",
-                found=predicate.to_text(),
-                fix="peel without `scalar`",
-            )
     rewriter.set_attribute(loop, "var", single)
     rewriter.substitute(list(loop.body.ops), last)
     inner: dict[Symbol | Var, Dim] = {op.var: Size.of(op.var) for op in inside if isinstance(op, Loop)}
@@ -128,6 +128,9 @@ def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
             )
     for op, starts in zip(counted, origins, strict=True):
         for key, held in op.counting_from([substitute(origin, inner) for origin in starts]).items():
+            rewriter.set_attribute(op, key, held)
+    for op, firsts in begins.items():
+        for key, held in op.ragged_from({dim: substitute(first, inner) for dim, first in firsts.items()}).items():
             rewriter.set_attribute(op, key, held)
     for op in inside:
         op.verify()
@@ -145,6 +148,35 @@ def _check_padding(loop: Loop, op: Operation) -> None:
             found=f"%{padded.name}: {padded.type}",
             fix="peel without `scalar`, or pad only the other dims",
         )
+
+
+def _check_condition(loop: Loop, op: Operation) -> None:
+    """No condition is on the step."""
+    predicate, var = op.attributes.get("predicate"), loop.var
+    if isinstance(predicate, Predicate) and predicate.substitute({var: var.upper - 1}) != predicate:
+        raise op.error(
+            f"the tail of {loop.name} cannot step by 1: a condition in its body depends on the step",
+            required=f"conditions without %{var.name}",
+            found=predicate.to_text(),
+            fix="peel without `scalar`",
+        )
+
+
+def _check_numbers(loop: Loop, op: Operation) -> None:
+    """No number that is computed with is of the step: for all of its elements it is the same."""
+    for field in op.attribute_fields:
+        number = op.attributes.get(field.key)
+        if (
+            isinstance(field, DimAttribute | NumberOrSizeAttribute)
+            and isinstance(number, Size | Var)
+            and loop.var in variables(number)
+        ):
+            raise op.error(
+                f"the tail of {loop.name} cannot step by 1: a number in its body depends on the step",
+                required=f"numbers without %{loop.var.name}",
+                found=f"{field.key} = {to_text(number)}",
+                fix="peel without `scalar`",
+            )
 
 
 def _check_elements(loop: Loop) -> None:

@@ -211,6 +211,7 @@ ROWS_OF_CSR = {
     "threads": "let a, b = tile(v, [m: 4, d: 8], parallel: true)",
     "padded": "let a, b = tile(v, [m: 2, k: 4], tail: pad)",
     "peeled": "let a, b = tile(v, [m: 2, d: 4], tail: peel)",
+    "parts of rows, and one by one": "let a, b = tile(v, [k: 16, m: 2], tail: scalar)",
     "producer fused": "let a, b = tile(v, [m: 2, k: 3])\nfuse(p, into: b)",
     "consumer fused": "let a, b = tile(v, [m: 3, d: 5])\nfuse(c, into: b)",
     "fused as a producer": "let a, b = tile(c, [d0: 3, d1: 5])\nfuse(v, into: b)",

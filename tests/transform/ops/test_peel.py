@@ -181,6 +181,27 @@ def test_a_scalar_tail_of_vectors_does_not_read_slots_of_whole_steps() -> None:
     check(payload, body + "vectorize(j)\npeel(j, scalar: true)", [{"N": n} for n in (0, 1, 4, 9)])
 
 
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [("%q = tcp.fill {value = %i}", "%q"), ("%q = tcp.index_value {value = 2*%i}", "broadcast(%q, [])")],
+)
+def test_a_scalar_tail_has_no_numbers_that_are_of_the_whole_step(number: str, value: str) -> None:
+    tile, of_one = "tensor<[min(4, N - %i)]xsi64>", "si64" if "index" in number else "tensor<[min(4, N - %i)]xsi64>"
+    payload = f"""func @f(%x: tensor<[N]xsi64>) -> tensor<[N]xsi64> symbols [N: 0..] {{
+      %y = gml_st.for %i in 0 to N step 4 (%d = %x) {{
+        %a = gml_st.materialize(%x) tile [%i] [min(4, N - %i)] : {tile}
+        {number} : {of_one}
+        %r = tcp.add(%a, {value}) : {tile}
+        gml_st.yield(%r, %d) tile [%i] [min(4, N - %i)]
+      }} : tensor<[N]xsi64>
+      tcp.return(%y)
+    }}"""
+    body = 'let i = parent(match one "r" in root)\n'
+    found = refusal(payload, body + "peel(i, scalar: true)")
+    assert found.message.endswith("cannot step by 1: a number in its body depends on the step")
+    check(payload, body + "peel(i)", [{"N": n} for n in (0, 3, 8, 17)])
+
+
 def test_a_scalar_tail_of_a_part_computes_what_is_left_of_that_part() -> None:
     payload = """func @f(%x: tensor<[N]x2xf32>) -> tensor<[N]x2xf32> symbols [N: 0..] {
       %y = tcp.exp(%x) : tensor<[N]x2xf32>
