@@ -216,6 +216,7 @@ ROWS_OF_CSR = {
     "consumer fused": "let a, b = tile(v, [m: 3, d: 5])\nfuse(c, into: b)",
     "fused as a producer": "let a, b = tile(c, [d0: 3, d1: 5])\nfuse(v, into: b)",
     "in a vectorized loop": "let a, b = tile(c, [d0: 4, d1: 16], tail: pad)\nfuse(v, into: b)\nvectorize(b)",
+    "interchanged": "let g = interchange(v, [d, m, k])\nlet a, b = tile(g, [d: 4, m: 2])",
     "vectorized": "let a, b = tile(v, [m: 2, d: 24])\nvectorize(a)",
     "parts of rows vectorized": "let a, b, e = tile(v, [m: 2, d: 24, k: 3])\nvectorize(e)",
 }
@@ -244,6 +245,14 @@ def test_sparse_rows_times_dense(operation: str, schedule: str) -> None:
         given, wanted = _sparse(*sizes)
         assert np.array_equal(evaluate_func(module, module.main, given)[0], wanted), sizes
         assert np.array_equal(run_guarded(kernel, *given)[0], wanted), sizes
+
+
+def test_a_row_is_known_before_its_iterations() -> None:
+    case = Case(CSR.replace("OPERATION", GENERIC_CSR), lambda *given: given[0], {})
+    program = _schedule(case, "let g = interchange(v, [d, k, m])")
+    with pytest.raises(tcpx.ScheduleError, match="the iterations of `k` of %v depend on `m`") as caught:
+        tcpx.apply_schedule(tcpx.parse(case.payload), program)
+    assert (caught.value.diagnostic.required, caught.value.diagnostic.found) == ("`m` before `k`", "d, k, m")
 
 
 OUTSIDE = (-1, 7, 2**31, 2**63 - 1)

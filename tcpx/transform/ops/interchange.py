@@ -1,5 +1,6 @@
 """interchange: permute the iteration dims of an operation."""
 
+from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.types import shape_of
@@ -72,6 +73,16 @@ class Interchange(Transform):
                 required=f"{', '.join(reduced)} in this order, or a combiner that is declared `commutative`",
                 found=", ".join(order),
             )
+        for name, bounds in op.ragged().items():
+            before = {s for k in (bounds.first, bounds.end) for e in op.maps()[k] for s in map_symbols(e)}
+            late = [d for d in order[order.index(name) :] if d in before]
+            if late:
+                raise ctx.fail(
+                    f"the iterations of `{name}` of %{op.name} depend on `{late[0]}`",
+                    op=op,
+                    required=f"`{late[0]}` before `{name}`",
+                    found=", ".join(order),
+                )
         shapes = [shape_of(result.type) for result in op.results]
         made = op.on_tiles(op.operands, *shapes) if op.regions else generalize(op)
         made.attributes["iterators"] = tuple(iterators[d].entry for d in order)
