@@ -1,5 +1,6 @@
 """Parallel loops write each element once: what proves it, and the error where nothing does."""
 
+from collections.abc import Sequence
 from itertools import combinations, combinations_with_replacement
 
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
@@ -8,6 +9,7 @@ from tcpx.payload.interfaces import Structured, padded_behind
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.sizes import is_less_equal
 from tcpx.payload.subsets import Tile, disjoint, disjoint_between_iterations
 from tcpx.payload.types import shape_of
 from tcpx.payload.value_ranges import UNIQUE, value_order
@@ -31,7 +33,44 @@ def check_disjoint_yields(op: Operation) -> int:
         for first, second in combinations_with_replacement(stores, 2):
             if not are_apart(first, second, op):
                 raise _overlap(op, first, second, f"no two iterations of {op.var.text} yield one element")
+        pairs += _check_reads(op, op.destinations[index], stores)
     return pairs
+
+
+def _check_reads(loop: Loop, destination: Value, stores: Sequence[StYield]) -> int:
+    """An iteration of a parallel loop reads nothing of a destination that another yields. Returns the number of pairs
+    it looked at."""
+    readers = [user for user in destination.users if not isinstance(user, StYield)]
+    for user in readers:
+        part = Tile.full(shape_of(destination.type))
+        if isinstance(user, Materialize | Read) and user.source is destination:
+            part = user.subset
+        for store in stores:
+            if _is_inside(part, store.subset) or disjoint_between_iterations(store.subset, loop.var, part) is True:
+                continue
+            raise VerifyError(
+                Diagnostic(
+                    f"%{loop.name} ({loop.opcode}): iterations read what others may yield to %{destination.name}",
+                    payload=user.location or loop.location,
+                    required="reads of what the iteration yields itself, or of what none yields",
+                    found=f"{part.text()} in %{user.name}, and {_shown(store)}",
+                    fix=f"make it a gml_st.for, or read what %{destination.name} starts with",
+                )
+            )
+    return len(readers) * len(stores)
+
+
+def _is_inside(part: Tile, whole: Tile) -> bool:
+    """Whether a tile is another one, or provably a part of it."""
+    return part == whole or (
+        part.rank == whole.rank
+        and part.has_unit_strides
+        and whole.has_unit_strides
+        and all(
+            is_less_equal(first, begin) is True and is_less_equal(begin + count, first + size) is True
+            for begin, count, first, size in zip(part.offsets, part.sizes, whole.offsets, whole.sizes, strict=True)
+        )
+    )
 
 
 def are_apart(first: StYield, second: StYield, loop: Loop) -> bool:

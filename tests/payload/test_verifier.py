@@ -678,3 +678,32 @@ def test_yields_of_a_parallel_loop_that_are_disjoint() -> None:
         f"gml_st.if %i == 0 {{ {YIELD.format('[%i, 0]')} }} else {{ {YIELD.format('[%i, 2]')} }}",
     ):
         parse(PARALLEL.format(body))
+
+
+READ = "%a = gml_st.materialize(%o) tile {} : tensor<1x4xf32>"
+WIDE = "%b = gml_st.materialize(%x) tile [%i, 0] [1, 8] : tensor<1x8xf32> gml_st.yield(%b, %o) tile [%i, 0] [1, 8]"
+
+
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        ("[0, 0] [1, 4]", YIELD.format("[%i, 0]")),
+        ("[M - %i - 1, 0] [1, 4]", YIELD.format("[%i, 0]")),
+        ("[0, 2] [1, 4]", YIELD.format("[%i, 4]")),
+        ("[0, 0] [1, 4]", WIDE),
+    ],
+)
+def test_reads_of_what_other_iterations_of_a_parallel_loop_may_yield(read: str, written: str) -> None:
+    error = refused(PARALLEL.format(f"{READ.format(read)} {written}"))
+    assert error.message == "%i (gml_st.parallel): iterations read what others may yield to %o"
+    assert (error.found or "").startswith(f"tile {read} in %a, and the yield of ")
+    assert str(error.payload) == "<text>:3:49"
+
+
+def test_reads_of_what_an_iteration_yields_itself_or_none_does() -> None:
+    for read, written in (
+        ("[%i, 0] [1, 4]", YIELD.format("[%i, 0]")),
+        ("[0, 4] [1, 4]", YIELD.format("[%i, 0]")),
+        ("[%i, 2] [1, 4]", WIDE),
+    ):
+        parse(PARALLEL.format(f"{READ.format(read)} {written}"))
