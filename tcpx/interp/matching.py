@@ -71,13 +71,13 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
             handle = state.handles.of(op, inside=candidates.inside)
             found[op.origins] = (handle, *outcome) if outcome else handle
     if not found:
-        misses = _all_misses(state, candidates, misses)
         _require_known_names(match, misses, state, frame)
     handles = tuple(found.values())
     if match.cardinality == "any" or (match.cardinality == "some" and handles):
         return handles
     if len(handles) == 1:
         return handles[0]
+    misses = [] if found else _all_misses(state, candidates, misses)
     what = pattern_text(match.pattern)
     required = "exactly one" if match.cardinality == "one" else "at least one"
     narrow = "use `match some` and `for`, or narrow it with a name or `where`"
@@ -116,7 +116,8 @@ def _other_name(match: ast.Match, misses: Sequence[Miss]) -> str | None:
 
 
 def _require_known_names(match: ast.Match, misses: Sequence[Miss], state: State, frame: Frame) -> None:
-    """Raise where every candidate fails by a name that nothing in the payload has, nor any operation by its class."""
+    """Raise where every candidate that may match fails by a name that nothing in the payload has, nor any operation by
+    its class."""
     unknown = [miss.unknown for miss in misses if miss.rank == WHERE_RANK]
     for error in unknown:
         if isinstance(error, UnknownAttributeError):
