@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field, replace
 
 from tcpx.interp.space.formula import Formula
@@ -43,9 +42,7 @@ class Frame:
 
     def block(self) -> Frame:
         """A frame for a nested block: what it binds ends with it."""
-        made = copy(self)
-        made.names, made.formulas = dict(self.names), dict(self.formulas)
-        return made
+        return replace(self, names=dict(self.names), formulas=dict(self.formulas))
 
     def handle_name(self, op: Operation) -> str | None:
         """The name that is bound to a handle of this operation, the narrowest and newest one; None without one."""

@@ -50,7 +50,7 @@ class Handles:
 
     def of(self, *ops: Operation, label: str = "", inside: tuple[OpHandle, ...] = ()) -> OpHandle:
         """A handle to these operations and all other copies of them, or those inside these scopes."""
-        origins = tuple(dict.fromkeys(o for op in ops for o in op.origins))
+        origins = ops[0].origins if len(ops) == 1 else tuple(dict.fromkeys(o for op in ops for o in op.origins))
         self._watched.update(origins)
         return OpHandle(origins, label or (ops[0].name or ops[0].opcode if ops else "nothing"), inside=inside)
 
@@ -61,10 +61,11 @@ class Handles:
 
     def live(self, handle: OpHandle) -> list[Operation]:
         """The operations a handle denotes, in program order; none if it has ended."""
-        held = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, [])]
-        scopes = Scopes(self.rewriter)
-        ops = [op for op in dict.fromkeys(held) if self._selected(op, handle, scopes)]
-        return ops if len(ops) < 2 else sorted(ops, key=program_position)
+        held = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, ())]
+        if handle.sides or handle.inside or self.branches:
+            scopes = Scopes(self.rewriter)
+            held = [op for op in held if self._selected(op, handle, scopes)]
+        return held if len(held) < 2 else sorted(dict.fromkeys(held), key=program_position)
 
     def _selected(self, op: Operation, handle: OpHandle, scopes: Scopes) -> bool:
         if handle.sides and not all(side.has(op.copy_path) for side in handle.sides):
@@ -157,11 +158,14 @@ class Handles:
 
 
 def program_position(op: Operation) -> tuple[int, ...]:
-    """A sort key: where an operation stands in its function, outermost block first; functions come in their order."""
+    """A sort key: where an operation stands in its function, outermost block first; functions come in their order.
+
+    Of operations of one block, the numbers that it keeps rise as their places do.
+    """
     path: list[int] = []
     at: Operation | None = op
     while at is not None and at.parent is not None:
-        path.append(at.parent.index(at))
+        path.append(at.order)
         outer = at.parent.parent
         if outer is not None and len(outer.regions) > 1:
             path.append(next(k for k, block in enumerate(outer.regions) if block is at.parent))
