@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from tcpx.payload.proof_form import LongFormError, content
 from tcpx.payload.proofs import Query
-from tcpx.payload.questions import Question
+from tcpx.payload.questions import Question, asked_size, question
 from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
@@ -37,9 +37,9 @@ def _unknown_if_long(answer: Callable[[Question], Answer | None]) -> Callable[[Q
     """The answer, or None about what is too long to look at."""
 
     @wraps(answer)
-    def ask(question: Question) -> Answer | None:
+    def ask(about: Question) -> Answer | None:
         try:
-            return answer(question)
+            return answer(about)
         except LongFormError:
             return None
 
@@ -49,17 +49,25 @@ def _unknown_if_long(answer: Callable[[Question], Answer | None]) -> Callable[[Q
 def lower_bound(d: Operand) -> int | None:
     """The greatest provable value that d never goes below, None if unbounded or unknown."""
     d = as_dim(d)
-    return d if isinstance(d, int) else _lower(Question(d))
+    if isinstance(d, int):
+        return d
+    ends = _ends(d)
+    return _lower(question(d)) if ends is None else ends[0]
 
 
 def upper_bound(d: Operand) -> int | None:
     """The smallest provable value that d never exceeds, None if unbounded or unknown."""
     d = as_dim(d)
-    return d if isinstance(d, int) else _upper(Question(d))
+    if isinstance(d, int):
+        return d
+    ends = _ends(d)
+    return _upper(question(d)) if ends is None else ends[1]
 
 
 def is_less_equal(a: Operand, b: Operand) -> bool | None:
     """Whether a <= b for all sizes (True), for none (False), or unknown (None)."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
     a, b = as_dim(a), as_dim(b)
     decided = _is_not_negative(b - a)
     if decided is None and (_is_below_extremum(a, b) or _is_extremum_below(a, b)):
@@ -103,45 +111,85 @@ def is_less(a: Operand, b: Operand) -> bool | None:
 
 def is_equal(a: Operand, b: Operand) -> bool | None:
     """Whether a == b for all sizes (True), for none (False), or unknown (None)."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    if a is b:
+        return True
     difference = as_dim(a) - as_dim(b)
     if isinstance(difference, int):
         return difference == 0
-    return _is_zero(Question(difference))
+    low, high = _ends(difference) or (None, None)
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return False
+    return _is_zero(question(difference))
 
 
 def _is_not_negative(d: Dim) -> bool | None:
-    return d >= 0 if isinstance(d, int) else _sign(Question(d))
+    if isinstance(d, int):
+        return d >= 0
+    ends = _ends(d)
+    return _sign(question(d)) if ends is None else _sign_between(*ends)
+
+
+def _ends(d: Size) -> tuple[int | None, int | None] | None:
+    """Between what a sum of multiples lies of symbols and of loop variables with constant ranges, from which a proof
+    would find no more: most questions are about such sums. None for any other size."""
+    low: int | None = d.constant
+    high: int | None = d.constant
+    for factors, coefficient in d.terms:
+        ends = _ends_of(factors[0]) if len(factors) == 1 else None
+        if ends is None:
+            return None
+        least, most = ends if coefficient > 0 else ends[::-1]
+        low = None if low is None or least is None else low + coefficient * least
+        high = None if high is None or most is None else high + coefficient * most
+    return low, high
+
+
+def _ends_of(atom: Atom) -> tuple[int | None, int | None] | None:
+    if isinstance(atom, Symbol):
+        return (atom.lower, atom.upper) if atom.multiple_of == 1 else None
+    if not isinstance(atom, Var):
+        return None
+    first, end, step = atom.lower, atom.upper, atom.step
+    if not isinstance(first, int) or not isinstance(end, int) or not isinstance(step, int):
+        return None
+    return first, first + max(0, end - first - 1) // step * step
+
+
+def _sign_between(low: int | None, high: int | None) -> bool | None:
+    if low is not None and low >= 0:
+        return True
+    return False if high is not None and high < 0 else None
 
 
 @lru_cache(maxsize=REMEMBERED)
 @_unknown_if_long
-def _lower(question: Question) -> int | None:
+def _lower(about: Question) -> int | None:
     query = Query()
-    return query.lower(query.form.of(question.size))
+    return query.lower(query.form.of(asked_size(about)))
 
 
 @lru_cache(maxsize=REMEMBERED)
 @_unknown_if_long
-def _upper(question: Question) -> int | None:
+def _upper(about: Question) -> int | None:
     query = Query()
-    return query.upper(query.form.of(question.size))
+    return query.upper(query.form.of(asked_size(about)))
 
 
 @lru_cache(maxsize=REMEMBERED)
 @_unknown_if_long
-def _sign(question: Question) -> bool | None:
-    decided = _sign_of(question.size)
-    return _sign_by_cases(question.size) if decided is None else decided
+def _sign(about: Question) -> bool | None:
+    size = asked_size(about)
+    decided = _sign_of(size)
+    return _sign_by_cases(size) if decided is None else decided
 
 
 def _sign_of(size: Dim) -> bool | None:
     query = Query()
     form = query.form.of(size)
     low = query.lower(form)
-    if low is not None and low >= 0:
-        return True
-    high = query.upper(form)
-    return False if high is not None and high < 0 else None
+    return True if low is not None and low >= 0 else _sign_between(None, query.upper(form))
 
 
 def _sign_by_cases(size: Dim) -> bool | None:
@@ -167,9 +215,9 @@ def _sign_by_cases(size: Dim) -> bool | None:
 
 @lru_cache(maxsize=REMEMBERED)
 @_unknown_if_long
-def _is_zero(question: Question) -> bool | None:
+def _is_zero(about: Question) -> bool | None:
     query = Query()
-    form = query.form.of(question.size)
+    form = query.form.of(asked_size(about))
     if isinstance(form, int):
         return form == 0
     if form.constant % content(c for _, c in form.terms):

@@ -24,7 +24,7 @@ from tcpx.payload.size_expressions import (
     scale,
     total,
 )
-from tcpx.payload.size_traversal import leaves, operands
+from tcpx.payload.size_traversal import leaves
 
 WORK_LIMIT: Final = LONGEST_FORM
 """Terms one query may look at; about 20 ms when used up."""
@@ -277,10 +277,10 @@ def _replace_in_atom(factor: Atom, atom: Atom, value: Dim, divisors: list[Dim]) 
         return value
     if atom.text not in factor.inside:
         return factor.size()
-    parts = [replace(operand, atom, value, divisors) for operand in operands(factor)]
+    parts = [replace(operand, atom, value, divisors) for operand in factor.operands]
     if isinstance(factor, Min):
         return min_form(parts)
-    if parts[1] != operands(factor)[1]:
+    if parts[1] != factor.operands[1]:
         divisors.append(parts[1])
     return floor_form(parts[0], parts[1])
 
@@ -294,7 +294,7 @@ def _first_min(d: Size) -> Min | None:
         for atom in pending:
             if isinstance(atom, Min):
                 return atom
-            nested |= dict.fromkeys(inner for operand in operands(atom) for inner in atoms(operand))
+            nested |= dict.fromkeys(inner for operand in atom.operands for inner in atoms(operand))
         pending = {atom: None for atom in nested if atom not in seen}
         seen.update(pending)
     return None

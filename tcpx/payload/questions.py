@@ -4,52 +4,34 @@ What can be proved of `min(6, M - %fc1/m1)` can be proved of `min(6, M - %fc2/m1
 apart by numbers, in the order in which they are met, and the proof is of an expression with names of its own.
 """
 
-from typing import NamedTuple
-
 from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Monomial, Size, Symbol, Var, atom_order, make
-from tcpx.payload.size_traversal import operands
 
 Expression = int | tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]
 """A size by the numbers of its atoms: the constant, then coefficients with monomials."""
 
 
-class SymbolFacts(NamedTuple):
-    """What is known of a symbol."""
-
-    lower: int
-    upper: int | None
-    multiple_of: int
-
-
-Definition = SymbolFacts | tuple[type[Atom], tuple[Expression, ...]]
+SymbolFacts = tuple[int, int | None, int]
+"""What is known of a symbol: its bounds, and what it is a multiple of."""
+Definition = tuple[None, SymbolFacts] | tuple[type[Atom], tuple[Expression, ...]]
 """An atom: the facts of a symbol, the range of a loop variable, the operands of any other."""
+Question = tuple[Expression, tuple[Definition, ...]]
+"""An expression to prove something about; equal to another one if terms and facts agree, in order, with other names."""
 
 
-class Question:
-    """An expression to prove something about; equal to another one if terms and facts agree, in order, with other
-    names."""
+def question(size: Size) -> Question:
+    """What is asked of an expression, whatever its symbols and loop variables are called."""
+    numbering = _Numbering()
+    asked = numbering.dim(size)
+    return asked, tuple(numbering.definitions)
 
-    __slots__ = ("_hash", "_key")
 
-    def __init__(self, size: Size) -> None:
-        numbering = _Numbering()
-        self._key = (numbering.dim(size), tuple(numbering.definitions))
-        self._hash = hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Question) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @property
-    def size(self) -> Dim:
-        """The expression, the same for all questions that are equal."""
-        asked, definitions = self._key
-        atoms: list[Atom] = []
-        for number, definition in enumerate(definitions):
-            atoms.append(_atom(f"n{number:04}", definition, atoms))
-        return _dim(asked, atoms)
+def asked_size(of: Question) -> Dim:
+    """The expression, the same for all questions that are equal."""
+    asked, definitions = of
+    atoms: list[Atom] = []
+    for number, definition in enumerate(definitions):
+        atoms.append(_atom(f"n{number:04}", definition, atoms))
+    return _dim(asked, atoms)
 
 
 class _Numbering:
@@ -78,16 +60,16 @@ class _Numbering:
     def _definition(self, atom: Atom) -> Definition:
         match atom:
             case Symbol():
-                return SymbolFacts(atom.lower, atom.upper, atom.multiple_of)
+                return (None, (atom.lower, atom.upper, atom.multiple_of))
             case Var():
                 return (Var, (self.dim(atom.lower), self.dim(atom.upper), self.dim(atom.step)))
             case _:
-                return (type(atom), tuple(map(self.dim, operands(atom))))
+                return (type(atom), tuple(map(self.dim, atom.operands)))
 
 
 def _atom(name: str, definition: Definition, atoms: list[Atom]) -> Atom:
-    if isinstance(definition, SymbolFacts):
-        return Symbol(name, *definition)
+    if definition[0] is None:
+        return Symbol(name, *definition[1])
     kind, parts = definition
     dims = [_dim(part, atoms) for part in parts]
     if kind is Var:

@@ -7,6 +7,7 @@ from math import prod
 from tcpx.limits import (
     DEEPEST_COMPUTED,
     INT64_MAX,
+    INT64_MIN,
     MOST_COMPUTED_PARTS,
     MOST_COUNT_TERMS,
     MOST_SIZE_FACTORS,
@@ -16,7 +17,6 @@ from tcpx.limits import (
     shortened,
 )
 from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var, atoms
-from tcpx.payload.size_traversal import operands
 from tcpx.records import frozen
 
 
@@ -38,7 +38,9 @@ def too_large(value: int, what: str = "the number") -> Excess | None:
 
 def excess(size: Dim) -> Excess | None:
     """What is too large in a constant, a coefficient or the length; numbers in operands are not seen."""
-    return too_large(size) if isinstance(size, int) else _excess(size)
+    if isinstance(size, int):
+        return None if INT64_MIN <= size <= INT64_MAX else too_large(size)
+    return _excess(size)
 
 
 @lru_cache(maxsize=4096)
@@ -87,7 +89,7 @@ def _written(size: Dim) -> tuple[int, int]:
     """How many symbols and calls the text has, and how many calls are within one another."""
     parts = depth = 0
     for atom in atoms(size):
-        inner = [_written(operand) for operand in operands(atom)]
+        inner = [_written(operand) for operand in atom.operands]
         parts += 1 + sum(count for count, _ in inner)
         depth = max(depth, bool(inner) + max((deepest for _, deepest in inner), default=0))
     return parts, depth

@@ -32,6 +32,11 @@ class Atom:
     mentions: frozenset[str]
     """Those, and what the ranges of loop variables mention."""
 
+    @property
+    def operands(self) -> tuple[Dim, ...]:
+        """The expressions it is made of; none for symbols and loop variables."""
+        return ()
+
     def _describe(self, rank: int, text: str, operands: Sequence[Dim] = (), facts: Sequence[Dim] = ()) -> None:
         self.order = (rank, text)
         self.text = text
@@ -138,6 +143,10 @@ class Division(Atom):
     def __post_init__(self) -> None:
         self._describe(CALL_RANK, f"{self.word}({to_text(self.lhs)}, {to_text(self.rhs)})", (self.lhs, self.rhs))
 
+    @property
+    def operands(self) -> tuple[Dim, ...]:
+        return self.lhs, self.rhs
+
 
 class FloorDiv(Division):
     """lhs / rhs rounded down."""
@@ -171,6 +180,10 @@ class Extremum(Atom):
         object.__setattr__(self, "args", tuple(sorted(self.args, key=_argument_order)))  # frozen for type checkers
         self._describe(CALL_RANK, f"{self.word}({', '.join(map(to_text, self.args))})", self.args)
 
+    @property
+    def operands(self) -> tuple[Dim, ...]:
+        return self.args
+
 
 class Min(Extremum):
     """The smallest."""
@@ -203,9 +216,10 @@ Term = tuple[Monomial, int]
 class _Remembered:
     """What of a size is computed when it is first asked for."""
 
-    __slots__ = ("_hash", "_names", "_text")
+    __slots__ = ("_hash", "_leaves", "_names", "_text")
 
     _hash: int
+    _leaves: Mapping[str, Symbol | Var]
     _names: frozenset[str]
     _text: str
 
@@ -265,6 +279,15 @@ class Size(_Remembered):
         except AttributeError:
             self._names = frozenset(text for atom in atoms(self) for text in atom.inside if "(" not in text)
             return self._names
+
+    @property
+    def leaves(self) -> Mapping[str, Symbol | Var]:
+        """Its symbols and loop variables by text, without those only their facts mention."""
+        try:
+            return self._leaves
+        except AttributeError:
+            self._leaves = _leaves_of(self)
+            return self._leaves
 
     def __str__(self) -> str:
         try:
@@ -357,6 +380,20 @@ def product(dims: Iterable[Dim]) -> Dim:
 def atoms(d: Dim) -> list[Atom]:
     """The atoms at the top of an expression, not those nested in operands or facts, with repetitions."""
     return [] if isinstance(d, int) else [atom for monomial, _ in d.terms for atom in monomial]
+
+
+def _leaves_of(size: Size) -> Mapping[str, Symbol | Var]:
+    found: dict[str, Symbol | Var] = {}
+    pending = atoms(size)
+    seen: set[int] = set()
+    while pending:
+        atom = pending.pop()
+        if isinstance(atom, (Symbol, Var)):
+            found.setdefault(atom.text, atom)
+        elif id(atom) not in seen:
+            seen.add(id(atom))
+            pending += [inner for operand in atom.operands for inner in atoms(operand)]
+    return found
 
 
 def check_divisor(divisor: Dim, expression: str) -> None:

@@ -25,7 +25,7 @@ from tcpx.payload.size_expressions import (
     product,
 )
 from tcpx.payload.size_substitution import Rebuild
-from tcpx.payload.size_traversal import operands, variables
+from tcpx.payload.size_traversal import variables
 
 Keep = Callable[[Var], bool]
 
@@ -152,5 +152,5 @@ def _first_extremum(d: Dim, variable: Var) -> Extremum | None:
         atom = pending.pop(0)
         if isinstance(atom, Extremum):
             return atom
-        pending += [a for operand in operands(atom) for a in atoms(operand) if variable.text in a.inside]
+        pending += [a for operand in atom.operands for a in atoms(operand) if variable.text in a.inside]
     return None

@@ -40,8 +40,11 @@ def substitute(d: Operand, mapping: Substitution) -> Dim:
     """
     if isinstance(d, int):
         return d
-    by_text = {atom.text: _with_one_value(atom, value) for atom, value in mapping.items()}
-    return Rebuild(by_text).of(as_dim(d)) if by_text else as_dim(d)
+    d = as_dim(d)
+    texts = [atom.text for atom in mapping]
+    if all(atom.mentions.isdisjoint(texts) for atom in atoms(d)):
+        return d
+    return Rebuild({atom.text: _with_one_value(atom, value) for atom, value in mapping.items()}).of(d)
 
 
 def are_same(made: Sequence[object], given: Sequence[object]) -> bool:

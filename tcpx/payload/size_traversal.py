@@ -7,11 +7,9 @@ from typing import TypeVar
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.size_expressions import (
-    Atom,
     CeilDiv,
     Dim,
     Division,
-    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -21,36 +19,15 @@ from tcpx.payload.size_expressions import (
     Var,
     as_dim,
     atom_order,
-    atoms,
 )
 
 Leaf = TypeVar("Leaf", Symbol, Var)
 
 
-def operands(atom: Atom) -> tuple[Dim, ...]:
-    """The expressions an atom is made of; none for symbols and loop variables."""
-    match atom:
-        case Division():
-            return (atom.lhs, atom.rhs)
-        case Extremum():
-            return atom.args
-        case _:
-            return ()
-
-
-def leaves(d: Operand) -> dict[str, Symbol | Var]:
+def leaves(d: Operand) -> Mapping[str, Symbol | Var]:
     """Symbols and loop variables of an expression by text, without those only their facts mention."""
-    found: dict[str, Symbol | Var] = {}
-    pending = atoms(as_dim(d))
-    seen: set[int] = set()
-    while pending:
-        atom = pending.pop()
-        if isinstance(atom, Symbol | Var):
-            found.setdefault(atom.text, atom)
-        elif id(atom) not in seen:
-            seen.add(id(atom))
-            pending += [inner for operand in operands(atom) for inner in atoms(operand)]
-    return found
+    d = as_dim(d)
+    return {} if isinstance(d, int) else d.leaves
 
 
 def symbols(d: Operand) -> tuple[Symbol, ...]:

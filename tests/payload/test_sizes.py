@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcpx.payload.diagnostics import ArgumentError
+from tcpx.payload.proofs import Query
 from tcpx.payload.sizes import (
     Dim,
     Symbol,
@@ -579,3 +580,23 @@ def test_a_loop_over_a_product_of_sizes_runs_only_where_none_is_zero() -> None:
     assert lower_bound(extent - index) == 1
     tile = minimum(extent - index, 64)
     assert lower_bound(tile - mod(tile, 4)) == 0
+
+
+# ---------------------------------------------------------------- sums of symbols and of variables with constant ranges
+
+
+def test_the_ends_of_sums_are_what_a_proof_finds() -> None:
+    draw = random.Random(1)
+    for _ in range(1000):
+        size: Dim = draw.randint(-20, 20)
+        for k in range(draw.randint(1, 4)):
+            low = draw.randint(-3, 9)
+            symbol = Symbol(f"s{k}", low, draw.choice([None, low, low + draw.randint(0, 20)]))
+            variable = Var(f"v{k}", low, low + draw.randint(-3, 30), draw.randint(1, 7))
+            size = size + draw.choice([-3, -2, -1, 1, 2, 5]) * draw.choice([symbol, variable])
+        query = Query()
+        form = query.form.of(size)
+        low, high = query.lower(form), query.upper(form)
+        assert (lower_bound(size), upper_bound(size)) == (low, high), to_text(size)
+        below, above = high is not None and high < 0, low is not None and low >= 0
+        assert is_less_equal(0, size) is (True if above else False if below else None), to_text(size)

@@ -12,7 +12,6 @@ from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.diagnostics import Diagnostic, Kind, VerifyError
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_expressions import atoms
-from tcpx.payload.size_traversal import operands
 from tcpx.payload.sizes import (
     Atom,
     CeilDiv,
@@ -192,7 +191,7 @@ def _key(text: str, parts: Sequence[Atom]) -> str:
         atom = pending.pop()
         if _divides_plainly(atom):
             plain[atom.text] = None
-        pending += [inner for operand in operands(atom) for inner in atoms(operand)]
+        pending += [inner for operand in atom.operands for inner in atoms(operand)]
     return f"{text} by C: {', '.join(sorted(plain))}" if plain else text
 
 
