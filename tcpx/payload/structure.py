@@ -44,6 +44,8 @@ class Structure:
         self._values: dict[Value, str] = {}
         self._sizes: dict[Symbol | Var, Dim] = {}
         self._facts: list[str] = []
+        self._dims: dict[Dim, str] = {}
+        self._types: dict[Type, str] = {}
 
     def function(self, func: FuncOp) -> str:
         """The whole function."""
@@ -82,13 +84,21 @@ class Structure:
         return self._values.setdefault(value, f"v{len(self._values)}")
 
     def type(self, type_: Type) -> str:
-        mapping: dict[Symbol | Var, Dim] = {}
-        for dim in shape_of(type_):
-            mapping.update(self._mapping(dim))
-        return str(substitute_type(type_, mapping))
+        known = self._types.get(type_)
+        if known is None:
+            mapping: dict[Symbol | Var, Dim] = {}
+            for dim in shape_of(type_):
+                mapping.update(self._mapping(dim))
+            known = self._types[type_] = str(substitute_type(type_, mapping))
+        return known
 
     def dim(self, dim: Dim) -> str:
-        return to_text(substitute(dim, self._mapping(dim)))
+        if isinstance(dim, int):
+            return str(dim)
+        known = self._dims.get(dim)
+        if known is None:
+            known = self._dims[dim] = to_text(substitute(dim, self._mapping(dim)))
+        return known
 
     def of(self, op: Operation, key: str, attribute: Attribute) -> str:
         """An attribute of an operation; of a call, the structure of the function."""
