@@ -9,7 +9,7 @@ from tcpx.payload.ir import MAIN, CopyPath
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.types import ScalarType
-from tcpx.records import frozen
+from tcpx.records import frozen, frozen_for_checkers
 from tcpx.target import Target
 from tcpx.transform.language.views import ViewOf
 
@@ -28,7 +28,7 @@ class Side:
         return self.name in sides and (self.name != MAIN or set(sides) == {MAIN})
 
 
-@frozen
+@frozen_for_checkers
 class OpHandle:
     """A name for computations, for good: it denotes all live operations that continue these origins.
 
@@ -45,7 +45,7 @@ class OpHandle:
     """The view it was declared as, whose roles `x.role` and bare dims mean."""
 
 
-@frozen
+@frozen_for_checkers
 class OperandHandle:
     """`x.lhs`: an operand by name; `x.out`: the result; `result1`: a further result."""
 
@@ -58,7 +58,7 @@ def base_of(handle: OpHandle | OperandHandle) -> OpHandle:
     return handle.base if isinstance(handle, OperandHandle) else handle
 
 
-@frozen
+@frozen_for_checkers
 class DimHandle:
     """`x.m`: a dim of an operation."""
 

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tcpx.payload.subsets import Tile
-from tcpx.records import frozen
+from tcpx.records import frozen_for_checkers
 
 if TYPE_CHECKING:
     from tcpx.payload.ir import Value
@@ -24,7 +24,7 @@ class MoveKind(Enum):
     SUBSET = "read in part"
 
 
-@frozen
+@frozen_for_checkers
 class Move:
     """Elements of an operand, all or those of `source_tile`, that become elements of `to`, all or those of `tile`.
 

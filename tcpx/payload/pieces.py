@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tcpx.payload.sizes import Dim, is_equal, maximum, minimum
 from tcpx.payload.subsets import Tile
-from tcpx.records import frozen
+from tcpx.records import frozen_for_checkers
 
 
-@frozen
+@frozen_for_checkers
 class Piece:
     """Elements `tile` of operand `operand`, as they lie in a tile of a view.
 

@@ -25,7 +25,7 @@ from tcpx.payload.size_expressions import (
 from tcpx.payload.size_substitution import Substitution, are_same, substitute
 from tcpx.payload.size_traversal import evaluate, variables
 from tcpx.payload.size_traversal import symbols as symbols_of
-from tcpx.records import frozen
+from tcpx.records import frozen_for_checkers
 
 Relation = Literal["==", "!=", "<", "<=", ">", ">="]
 NEGATED: Final[Mapping[Relation, Relation]] = {
@@ -40,7 +40,7 @@ REFINEMENT_ROUNDS: Final = 4
 """Facts about one symbol may tighten those of another; a few rounds are enough in practice."""
 
 
-@frozen
+@frozen_for_checkers
 class Comparison:
     """`lhs op rhs`."""
 
@@ -112,7 +112,7 @@ class Comparison:
                 return ()
 
 
-@frozen
+@frozen_for_checkers
 class Predicate:
     """A conjunction of comparisons; the empty one holds always."""
 

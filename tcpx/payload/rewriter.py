@@ -25,10 +25,10 @@ from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import Dim, Symbol, Var, substitute
 from tcpx.payload.types import Type, substitute_type
 from tcpx.payload.uses import Use
-from tcpx.records import frozen
+from tcpx.records import frozen_for_checkers
 
 
-@frozen
+@frozen_for_checkers
 class InsertPoint:
     """A place in a block: before `ops[index]`."""
 
@@ -116,7 +116,7 @@ class Rewriter(Names, Origins):
         at.block.insert(at.index, op)
         self.record(lambda: self._take_out(op), op)
         func = op.func
-        for inner in op.walk():
+        for inner in op.walk() if op.regions else (op,):
             self.visited += 1 + len(inner.operands)
             self.touch(inner)
             self._note_step(inner)

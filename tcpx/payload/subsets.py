@@ -25,10 +25,10 @@ from tcpx.payload.sizes import (
     upper_bound,
     variables,
 )
-from tcpx.records import frozen
+from tcpx.records import frozen_for_checkers
 
 
-@frozen
+@frozen_for_checkers
 class Tile:
     """Elements offsets + strides * (0..sizes-1) of a source; `dropped` dims have size 1 and are not in the value.
 

@@ -1,6 +1,8 @@
 """Scalar, tensor, vector and buffer types. Dimensions are `Dim`s: an int or a size expression."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from enum import Enum
 from math import prod
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute, to_text
-from tcpx.records import frozen
+from tcpx.records import frozen_as_compared_by_base, frozen_for_checkers
 
 
 class ScalarKind(Enum):
@@ -22,16 +24,17 @@ class ScalarKind(Enum):
     INDEX = "index"
 
 
-@frozen
+@frozen_as_compared_by_base
 class ScalarType:
-    """A scalar that carries its signedness: `f32`, `si8`, `ui8`, `i1`, `index`."""
+    """A scalar that carries its signedness: `f32`, `si8`, `ui8`, `i1`, `index`. There is one object of each."""
 
     name: str
     kind: ScalarKind
     bits: int
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+    def __reduce__(self) -> tuple[Callable[[str], ScalarType], tuple[str]]:
+        """Copies and pickles are the one of this name."""
+        return scalar_called, (self.name,)
 
     def __str__(self) -> str:
         return self.name
@@ -109,6 +112,11 @@ _NUMPY: Mapping[str, np.dtype[np.generic]] = {
 }
 
 
+def scalar_called(name: str) -> ScalarType:
+    """The scalar type of a name."""
+    return SCALARS[name]
+
+
 def accumulator_of(dtype: ScalarType) -> ScalarType:
     """The dtype in which numbers are added up, or multiplied, to a result of another: that, or f32 where it has 16
     bits."""
@@ -129,7 +137,7 @@ def _shape_text(shape: tuple[Dim, ...], dtype: ScalarType) -> str:
     return "x".join([*(dim_text(d) for d in shape), dtype.name])
 
 
-@frozen
+@frozen_for_checkers
 class TensorType:
     """`tensor<4x[N]x8xf32>`: static rank, each dimension an int or a size expression."""
 
@@ -140,7 +148,7 @@ class TensorType:
         return f"tensor<{_shape_text(self.shape, self.dtype)}>"
 
 
-@frozen
+@frozen_for_checkers
 class VectorType:
     """`vector<6x64xf32>`: a register tile; every dimension is static."""
 
@@ -155,7 +163,7 @@ class VectorType:
         return prod(self.shape)
 
 
-@frozen
+@frozen_for_checkers
 class BufferType:
     """`buffer<[M]x64xf32, strides [64, 1], space arena>`: memory; strides count elements."""
 

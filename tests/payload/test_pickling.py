@@ -12,6 +12,7 @@ import numpy as np
 import tcpx
 from tcpx.payload.ir import Module
 from tcpx.payload.text.printer import print_module
+from tcpx.payload.types import f32
 from tests.emit_c.test_state import calls
 
 
@@ -61,3 +62,8 @@ def test_operations_from_outside() -> None:
     program = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()).main.name)"
     done = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(module), capture_output=True, check=True)
     assert done.stdout == b"f\n"
+
+
+def test_a_scalar_type_stays_the_one_of_its_name() -> None:
+    assert pickle.loads(pickle.dumps(f32)) is f32
+    assert copy.deepcopy(f32) is f32

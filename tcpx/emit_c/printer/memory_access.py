@@ -8,10 +8,10 @@ from tcpx.payload.ir import Operation, Value
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType
-from tcpx.records import frozen
+from tcpx.records import frozen_for_checkers
 
 
-@frozen
+@frozen_for_checkers
 class Access:
     """A subset of a buffer: one lane per element of the dim that is kept, or of rows that lie one behind the other; a
     single element if none is."""

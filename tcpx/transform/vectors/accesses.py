@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from tcpx.payload.sizes import Dim, Min, Size, ceildiv, is_less_equal, maximum, minimum
 from tcpx.payload.subsets import Tile
-from tcpx.records import frozen
+from tcpx.records import frozen_for_checkers
 
 
-@frozen
+@frozen_for_checkers
 class Lanes:
     """`width` lanes along dim `dim` of a vector, `step` elements apart."""
 
