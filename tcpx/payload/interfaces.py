@@ -53,7 +53,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
 from tcpx.payload.value_ranges import UNIQUE, beside, dtype_range, union, value_order, value_range
-from tcpx.records import frozen
+from tcpx.records import frozen, frozen_for_checkers
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -81,7 +81,7 @@ class Group(Enum):
         return 1.0 if self is Group.PRODUCT else -0.0  # 0.0 would make 0.0 of -0.0
 
 
-@frozen
+@frozen_for_checkers
 class Iterator:
     """One dim of an iteration domain. Without a declared `extent` it has that of what is indexed by the dim alone."""
 
@@ -113,7 +113,7 @@ class Iterator:
         return (self.name, self.kind.value, *(() if self.extent is None else (self.extent,)))
 
 
-@frozen
+@frozen_for_checkers
 class Box:
     """Iterations of an operation: where they start along each of its dims, and how many there are."""
 
@@ -175,6 +175,11 @@ def numbered(
 ) -> tuple[Iterator, ...]:
     """Iterators of the dims of an operand or a result, by their numbers: parallel, but for `others` of that kind."""
     return tuple(Iterator(f"d{k}", kind if k in others else IteratorKind.PARALLEL) for k in range(rank))
+
+
+@cache
+def _numbered_map(rank: int) -> IndexingMap:
+    return dims(*(it.name for it in numbered(rank)))
 
 
 def check_dim(op: Operation, dim: int, rank: int, of: str = "operand") -> None:
@@ -258,6 +263,12 @@ class Tileable(Operation):
             return made
         return tuple(Iterator(str(name), it.kind) for name, it in zip(names, made, strict=True))
 
+    def numbered_map(self, rank: int) -> IndexingMap:
+        """The indexing map that selects these dims in their order."""
+        if DIM_NAMES in self.attributes:
+            return dims(*(it.name for it in self.numbered(rank)))
+        return _numbered_map(rank)
+
     def dim_called(self, name: str) -> str:
         """The dim of this name, or of this number where the payload names the dims: `d0` is the first of them."""
         names = [it.name for it in self.iterators()] if DIM_NAMES in self.attributes else []
@@ -290,8 +301,11 @@ class Tileable(Operation):
 
     def extents(self) -> tuple[Dim, ...]:
         """The extent of each iterator, its symbols with what the branches round the operation say about them."""
+        domain = self.domain()
+        if all(isinstance(extent, int) for extent in domain):
+            return domain
         facts = facts_at(self)
-        return tuple(facts.attach(extent) for extent in self.domain())
+        return tuple(facts.attach(extent) for extent in domain)
 
     def operand_tile(self, index: int, box: Box) -> Tile:
         """The part of input `index` that a box of iterations reads."""
@@ -926,7 +940,7 @@ class Structured(Tileable):
         """Maps name dims of the operation."""
         names = [it.name for it in self.iterators()]
         for indexing_map, role in maps:
-            unknown = [n for e in indexing_map if map_element(e) is None for n in map_symbols(e) if n not in names]
+            unknown = [n for e in indexing_map for n in map_symbols(e) if n not in names]
             if unknown:
                 raise self.error(
                     f"`{role}` is indexed by `{unknown[0]}`, which is no dim of the operation",
@@ -936,15 +950,14 @@ class Structured(Tileable):
                 )
 
     def verify(self) -> None:
-        if len(self.maps()) != len(self.inputs):
-            raise self.error(
-                "there is one map per input", required=f"{len(self.maps())} inputs", found=f"{len(self.inputs)}"
-            )
-        roles = (*self.operand_names, *(f"operand {k}" for k in range(len(self.operand_names), len(self.inputs))))
+        maps, result_maps, inputs, iterators = self.maps(), self.result_maps(), self.inputs, self.iterators()
+        if len(maps) != len(inputs):
+            raise self.error("there is one map per input", required=f"{len(maps)} inputs", found=f"{len(inputs)}")
+        roles = (*self.operand_names, *(f"operand {k}" for k in range(len(self.operand_names), len(inputs))))
         checked = [
-            *zip(self.maps(), self.inputs, roles, strict=False),
-            *zip(self.result_maps(), self.results, self.result_roles, strict=True),
-            *((m, value, self.optional_operand) for m, value in zip(self.result_maps(), self.inits, strict=False)),
+            *zip(maps, inputs, roles, strict=False),
+            *zip(result_maps, self.results, self.result_roles, strict=True),
+            *((m, value, self.optional_operand) for m, value in zip(result_maps, self.inits, strict=False)),
         ]
         partial = self._partial_dims()
         for indexing_map, value, role in checked:
@@ -956,12 +969,12 @@ class Structured(Tileable):
                     fix=self.correction(),
                 )
         self._check_names([(indexing_map, role) for indexing_map, _, role in checked])
-        extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
+        extents = {it.name: d for it, d in zip(iterators, self.domain(), strict=True)}
         for index, (indexing_map, value, role) in enumerate(checked):
             for position, (expression, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=True)):
                 name = map_dim(expression)
                 first, end = index_range(expression, extents)
-                is_exact = name is not None and (name not in partial or index >= len(self.inputs))
+                is_exact = name is not None and (name not in partial or index >= len(inputs))
                 holds = self._holds("==" if is_exact else "<=", end, extent)
                 if holds is not True and (is_exact or not self._holds_if_read(end, extent, extents)):
                     raise (self.wrong_result() if self.reads_all_of_operands else None) or self.error(
@@ -981,7 +994,7 @@ class Structured(Tileable):
                         found=f"{to_text(first)}, where {self._extents_text(expression, extents)}",
                         unproven=begins is None,
                     )
-        reduced = {it.name for it in self.iterators() if it.is_reduction}
+        reduced = {it.name for it in iterators if it.is_reduction}
         for name, count in self.valid.items():
             if name not in reduced or self._holds("<=", count, extents[name]) is not True:
                 raise self.error(
@@ -989,18 +1002,21 @@ class Structured(Tileable):
                     required=f"at most {to_text(extents[name])} of `{name}`" if name in reduced else "a reduction dim",
                     found=f"{to_text(count)} of `{name}`",
                 )
+        if self.lanes is not None:
+            self._verify_lanes(self.lanes[0])
+        self._verify_indices(checked, extents)
 
-        is_along = self.lanes is None or self.iterator(self.lanes[0]).kind is IteratorKind.PARALLEL
+    def _verify_lanes(self, dim: str) -> None:
+        """Lanes lie along a dim whose iterations may be computed side by side."""
+        is_along = self.iterator(dim).kind is IteratorKind.PARALLEL
         can_sum = self.sums_in_lanes and self.is_commutative and self.neutrals() is not None
         can_scan = self.scans_in_lanes and self.is_associative
-        found = (self.lanes or ("",))[0]
-        if not (is_along or can_sum or can_scan or self.has_lanes_in_turn(found)):
+        if not (is_along or can_sum or can_scan or self.has_lanes_in_turn(dim)):
             raise self.error(
                 "lanes lie along a parallel dim, one of a commutative reduction, or the innermost one that scatters",
                 required="such a dim",
-                found=found,
+                found=dim,
             )
-        self._verify_indices(checked, extents)
 
     def _verify_indices(self, checked: Sequence[tuple[IndexingMap, Value, str]], extents: Mapping[str, Dim]) -> None:
         """What is an index is an integer, and is known to be one of the dim that it is an index of."""
@@ -1187,7 +1203,10 @@ class Elementwise(Structured):
         return self.numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
-        return dims(*(it.name for it in self.iterators()))
+        return self.numbered_map(len(shape_of(self.result.type)))
+
+    def domain(self) -> tuple[Dim, ...]:
+        return shape_of(self.result.type)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (self.result_map(),) * len(self.operands)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import Final
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import Diagnostic, LimitError, VerifyError, counted
@@ -24,6 +25,9 @@ from tcpx.payload.value_names import VALUE_NAME
 from tcpx.payload.value_ranges import check_ranges
 
 _SYMBOL_NAME = re.compile(r"[A-Za-z_]\w*")
+_WITHOUT_DIMS: Final = (str, int, float)
+"""Attributes of these have no sizes in them."""
+_IN_MEMORY: Final = (TensorType, BufferType)
 
 
 def verify_module(module: Module) -> None:
@@ -96,6 +100,7 @@ class _Checker:
     def __init__(self) -> None:
         self.looked_at = 0
         self._attached: dict[Block, bool] = {}
+        self._standing: set[Operation] = set()
         self._names: dict[Block | Operation, frozenset[str]] = {}
         self._states: bool | None = None
 
@@ -235,20 +240,28 @@ class _Checker:
             return isinstance(op, FuncOp)
         if block not in self._attached:
             self._attached[block] = block.parent is not None and self.is_attached(block.parent)
-        return self._attached[block] and block.holds(op)
+        return self._attached[block] and self._stands(op)
+
+    def _stands(self, op: Operation) -> bool:
+        """Whether an operation stands in the block that it knows as its own."""
+        if op not in self._standing:
+            if op.parent is None or not op.parent.holds(op):
+                return False
+            self._standing.add(op)
+        return True
 
     def is_visible(self, value: Value, op: Operation) -> bool:
         """Whether a value is defined before an operation, in its block or one around it."""
-        block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        made = value.owner
+        block = made if isinstance(made, Block) else made.parent
         at: Operation | None = op
         while at is not None and at.parent is not block:
             at = at.parent_op
         if at is None or block is None:
             return False
-        if isinstance(value.owner, Block):
-            return value in block.args
-        made = value.owner
-        return value in made.results and block.holds(made) and block.holds(at) and made.order < at.order
+        if isinstance(made, Block):
+            return value in made.args
+        return value in made.results and self._stands(made) and self._stands(at) and made.order < at.order
 
     def check_ends(self, op: Operation) -> None:
         """A function returns, a loop body has no terminator, other regions yield."""
@@ -340,12 +353,12 @@ class _Checker:
         outer = self._known_names(op)
         outside: list[Dim] = []
         for key, attribute in op.attributes.items():
-            if not isinstance(attribute, str | int | float) and key not in DIM_ATTRIBUTES:
+            if not isinstance(attribute, _WITHOUT_DIMS) and key not in DIM_ATTRIBUTES:
                 outside += dims_of(attribute)
         _check_widths(op, outside)
         for result in op.results:
-            outside += _type_dims(result.type)
-        inside = [d for block in op.regions for arg in block.args for d in _type_dims(arg.type)]
+            outside += _variable_dims(result.type)
+        inside = [d for block in op.regions for arg in block.args for d in _variable_dims(arg.type)]
         own = op.attributes.get("var")
         if isinstance(own, Var) and own.text in outer:
             raise op.error(
@@ -381,7 +394,7 @@ def _is_bound(op: Operation, name: str) -> bool:
 
 def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
     """Sizes are 64-bit integers in C, and so are the bytes of a memory."""
-    checks = (*map(excess, dims), *(_excess_of_type(value.type) for value in op.defined))
+    checks = [*map(excess, dims), *[_excess_of_type(value.type) for value in op.defined]]
     found = next(filter(None, checks), None)
     if found is not None:
         raise LimitError(op.error(found.message, required=found.required, found=found.found).diagnostic)
@@ -497,3 +510,8 @@ def dims_of(attribute: Attribute) -> Sequence[Dim]:
 
 def _type_dims(type_: Type) -> tuple[Dim, ...]:
     return (*type_.shape, *type_.strides) if isinstance(type_, BufferType) else shape_of(type_)
+
+
+def _variable_dims(type_: Type) -> tuple[Dim, ...]:
+    """The sizes in a type that may be expressions: those of vectors are numbers."""
+    return _type_dims(type_) if isinstance(type_, _IN_MEMORY) else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from math import isfinite
 from typing import Protocol, SupportsFloat, cast
 
@@ -107,6 +108,7 @@ class Const(Operation):
         return (array,)
 
 
+@cache
 def least_number(dtype: ScalarType) -> float:
     """The least finite number of a float."""
     return -float(cast("_Limits", ml_dtypes.finfo(dtype.numpy)).max)

@@ -7,7 +7,7 @@ import numpy as np
 from tcpx.payload.broadcasting import broadcast_dims, may_be_one
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, NumberOrSizeAttribute, Operand
-from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
+from tcpx.payload.indexing_maps import IndexingMap, map_dims
 from tcpx.payload.interfaces import Build, Iterator, Position, Structured
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.ops.constant import Const, check_literal
@@ -33,7 +33,10 @@ class Movement(Structured):
         return self.numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
-        return dims(*(it.name for it in self.iterators()))
+        return self.numbered_map(len(shape_of(self.result.type)))
+
+    def domain(self) -> tuple[Dim, ...]:
+        return shape_of(self.result.type)
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         del build, acc
