@@ -13,7 +13,7 @@ from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.sizes import to_text
 from tcpx.payload.types import VectorType
-from tcpx.records import frozen
+from tcpx.records import frozen_for_checkers
 
 
 class NestKind(Enum):
@@ -29,7 +29,7 @@ class NestKind(Enum):
     VECTOR = "vector"
 
 
-@frozen
+@frozen_for_checkers
 class NestLine:
     """One line: how deep it stands, its name, what it is about, and the schedule line that made it, if one did.
 
@@ -228,27 +228,34 @@ def loop_nest(op: Operation, indent: str = "") -> str:
     return "\n".join(line.text(indent) for line in _lines(op, 0))
 
 
-def _lines(op: Operation, depth: int) -> Iterator[NestLine]:
+def _lines(op: Operation, depth: int) -> list[NestLine]:
+    lines: list[NestLine] = []
+    _append_lines(op, depth, lines)
+    return lines
+
+
+def _append_lines(op: Operation, depth: int, lines: list[NestLine]) -> None:
     match op:
         case FuncOp():
-            yield NestLine(depth, NestKind.FUNC, op.name)
-            yield from _block_lines(op.body, depth + 1)
+            lines.append(NestLine(depth, NestKind.FUNC, op.name))
+            _append_block(op.body, depth + 1, lines)
         case Loop():
-            yield _loop_line(op, depth)
-            yield from _block_lines(op.body, depth + 1)
+            lines.append(_loop_line(op, depth))
+            _append_block(op.body, depth + 1, lines)
         case If():
-            yield NestLine(depth, NestKind.IF, op.name, str(op.predicate), op.schedule_location)
-            yield from _block_lines(op.then, depth + 1)
-            orelse = list(_block_lines(op.orelse, depth + 1))
-            if orelse:
-                yield NestLine(depth, NestKind.ELSE, op.name, place=op.schedule_location)
-                yield from orelse
+            lines.append(NestLine(depth, NestKind.IF, op.name, str(op.predicate), op.schedule_location))
+            _append_block(op.then, depth + 1, lines)
+            place = len(lines)
+            _append_block(op.orelse, depth + 1, lines)
+            if len(lines) > place:
+                lines.insert(place, NestLine(depth, NestKind.ELSE, op.name, place=op.schedule_location))
         case Group():
-            yield NestLine(depth, NestKind.GROUP, op.name, place=op.schedule_location)
-            yield from _block_lines(op.body, depth + 1)
+            lines.append(NestLine(depth, NestKind.GROUP, op.name, place=op.schedule_location))
+            _append_block(op.body, depth + 1, lines)
         case _ if op.tree_classes():
             on_vectors = any(isinstance(result.type, VectorType) for result in op.results)
-            yield NestLine(depth, NestKind.VECTOR if on_vectors else NestKind.COMPUTATION, op.name, op.opcode)
+            kind = NestKind.VECTOR if on_vectors else NestKind.COMPUTATION
+            lines.append(NestLine(depth, kind, op.name, op.opcode))
         case _:
             pass
 
@@ -260,6 +267,6 @@ def _loop_line(loop: Loop, depth: int) -> NestLine:
     return NestLine(depth, kind, loop.name, bounds, loop.schedule_location)
 
 
-def _block_lines(block: Block, depth: int) -> Iterator[NestLine]:
+def _append_block(block: Block, depth: int, lines: list[NestLine]) -> None:
     for op in block.ops:
-        yield from _lines(op, depth)
+        _append_lines(op, depth, lines)
