@@ -24,12 +24,19 @@ static inline void tcpx_add_time(int64_t *times, int64_t start) {
 }"""
 
 
+def is_timed(op: Operation, context: FunctionContext) -> bool:
+    """Whether an operation is measured: the kernel is to be timed, and it is a loop, a call or a copy that no loop is
+    round."""
+    if context.kernel.clocks is None:
+        return False
+    return bool(op.regions or op.callee is not None or op.work != 0) and _is_outermost(op)
+
+
 @contextmanager
 def timed(op: Operation, context: FunctionContext, scope: Scope) -> Generator[None, None, None]:
-    """Measure what is printed for an operation inside, where the kernel is to be timed and the operation is a loop, a
-    call or a copy that no loop is round."""
+    """Measure what is printed for an operation inside, if it is one that is measured."""
     clocks = context.kernel.clocks
-    if clocks is None or not (op.regions or op.callee is not None or op.work != 0) or not _is_outermost(op):
+    if clocks is None or not is_timed(op, context):
         yield
         return
     callee = op.callee.name if op.callee is not None else ""

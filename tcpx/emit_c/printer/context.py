@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tcpx.emit_c.printer.compiler_faults import has_loop_of_many_stores, repeats_elements_of_rows
 from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.liveness import Liveness
 from tcpx.emit_c.printer.names import Names
@@ -30,6 +31,8 @@ class Needs:
     thread_number: bool = False
     memcpy: bool = False
     unrolling: bool = False
+    no_loop_vectors: bool = False
+    no_distribution: bool = False
     times: tuple[str, ...] = ()
     """The arrays that times are added to."""
 
@@ -41,6 +44,8 @@ class Needs:
         self.thread_number |= other.thread_number
         self.memcpy |= other.memcpy
         self.unrolling |= other.unrolling
+        self.no_loop_vectors |= other.no_loop_vectors
+        self.no_distribution |= other.no_distribution
         self.times = tuple(dict.fromkeys((*self.times, *other.times)))
 
 
@@ -95,7 +100,9 @@ class FunctionContext:
         self.target = target
         self.threads = threads
         self.names = names
-        self.needs = Needs()
+        self.needs = Needs(
+            no_loop_vectors=repeats_elements_of_rows(func), no_distribution=has_loop_of_many_stores(func)
+        )
         self.live = Liveness(func)
         self.variables = Variables(func, self.live)
         self.sizes = SizePrinter(names)

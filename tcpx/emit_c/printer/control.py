@@ -5,7 +5,7 @@ from textwrap import wrap
 from typing import Final
 
 from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call, print_copy, print_kernel_row
-from tcpx.emit_c.printer.clocks import timed
+from tcpx.emit_c.printer.clocks import is_timed, timed
 from tcpx.emit_c.printer.compiler_faults import UNROLL, is_asked_to_unroll
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.names import in_comment
@@ -36,6 +36,9 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
             context.said = op.notes
             scope.statement(f"/* {', '.join(in_comment(_note(*note)) for note in op.notes.items())} */")
         setup = context.setups.at(op)
+        if setup == NONE and not is_timed(op, context):
+            _print_operation(op, context, scope)
+            continue
         scope.statements(setup.begin)
         with context.setups.active(setup), timed(op, context, scope):
             _print_operation(op, context, scope)

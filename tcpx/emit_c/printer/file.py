@@ -12,8 +12,6 @@ from tcpx.emit_c.printer.compiler_faults import (
     NO_DISTRIBUTION,
     NO_LOOP_VECTORS,
     UNROLLING,
-    has_loop_of_many_stores,
-    repeats_elements_of_rows,
 )
 from tcpx.emit_c.printer.context import KernelContext, Needs
 from tcpx.emit_c.printer.expressions import SIZE_HELPERS
@@ -117,9 +115,9 @@ def _file(
         needs.add(function.needs)
         own.setdefault(function.target, Needs()).add(function.needs)
     head = [f"/* Written by tcpx for the target {in_comment(target.name)}. */"]
-    if any(repeats_elements_of_rows(function.func) for function in functions):
+    if needs.no_loop_vectors:
         head.append(NO_LOOP_VECTORS)
-    if any(has_loop_of_many_stores(function.func) for function in functions):
+    if needs.no_distribution:
         head.append(NO_DISTRIBUTION)
     texts = [line.text for function in functions for line in function.lines]
     standard = [*(["string.h"] if needs.memcpy else []), *(["time.h"] if needs.times or times else [])]

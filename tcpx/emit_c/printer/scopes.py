@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from tcpx.emit_c.printer.names import words_of
@@ -137,13 +138,17 @@ def _indent(lines: _Inner, indent: str, made: list[Line]) -> None:
 
 def words_in(lines: Iterable[Line]) -> set[str]:
     """The identifiers in lines of C, without those in comments."""
-    return words_of(_COMMENT.sub("", line.text) for line in lines)
+    return words_of(_without_comments(line.text) for line in lines)
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub("", text) if "/*" in text else text
 
 
 def without_unused(lines: list[Line]) -> list[Line]:
     """The lines without named sizes that nothing reads."""
-    words = [_WORDS.findall(_COMMENT.sub("", line.text) if "/*" in line.text else line.text) for line in lines]
-    counts = Counter(word for found in words for word in found)
+    words = [_WORDS.findall(_without_comments(line.text)) for line in lines]
+    counts = Counter(chain.from_iterable(words))
     named = {k: m.group(1) for k, line in enumerate(lines) if (m := _LOCAL.fullmatch(line.text)) is not None}
     gone: set[int] = set()
     while unused := [k for k, name in named.items() if counts[name] <= 1]:

@@ -55,15 +55,16 @@ class Variables:
         self._first_value: dict[Value, Value] = {}
         self._positions: dict[Operation, int] = {}
         self._live = live
-        for op in func.walk():
+        around = [op for op in func.walk() if op.regions]
+        for op in around:
             for block in op.regions:
                 self._positions.update({inner: k for k, inner in enumerate(block.ops)})
-        for op in func.walk():
+        for op in around:
             if isinstance(op, Loop):
                 self._join_results_and_inits(op)
             elif isinstance(op, If):
                 self._join_branches(op)
-        for op in func.walk():
+        for op in around:
             if isinstance(op, Loop):
                 self._join_yields(op)
 
