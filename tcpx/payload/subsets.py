@@ -151,7 +151,7 @@ def _is_zero_throughout(offset: Dim) -> bool:
     A loop variable may be 0 only because an iteration runs at all, or until its loop is peeled or split: what is known
     of sizes by it would be lost with the variable.
     """
-    return is_equal(offset, 0) is True and not variables(offset)
+    return not variables(offset) and is_equal(offset, 0) is True
 
 
 def compose(outer: Tile, inner: Tile) -> Tile:
