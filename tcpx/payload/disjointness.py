@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from itertools import combinations, combinations_with_replacement
 
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.facts import is_less_equal_at
 from tcpx.payload.indexing_maps import index_operands, map_dim
 from tcpx.payload.interfaces import Structured, padded_behind
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.vector import Read, ToTensor
-from tcpx.payload.sizes import is_less_equal
 from tcpx.payload.subsets import Tile, disjoint, disjoint_between_iterations
 from tcpx.payload.types import shape_of
 from tcpx.payload.value_ranges import UNIQUE, value_order
@@ -46,7 +46,10 @@ def _check_reads(loop: Loop, destination: Value, stores: Sequence[StYield]) -> i
         if isinstance(user, Materialize | Read) and user.source is destination:
             part = user.subset
         for store in stores:
-            if _is_inside(part, store.subset) or disjoint_between_iterations(store.subset, loop.var, part) is True:
+            if (
+                _is_inside(part, store.subset, user)
+                or disjoint_between_iterations(store.subset, loop.var, part) is True
+            ):
                 continue
             raise VerifyError(
                 Diagnostic(
@@ -60,14 +63,14 @@ def _check_reads(loop: Loop, destination: Value, stores: Sequence[StYield]) -> i
     return len(readers) * len(stores)
 
 
-def _is_inside(part: Tile, whole: Tile) -> bool:
-    """Whether a tile is another one, or provably a part of it."""
+def _is_inside(part: Tile, whole: Tile, op: Operation) -> bool:
+    """Whether a tile is another one, or provably a part of it, where an operation stands."""
     return part == whole or (
         part.rank == whole.rank
         and part.has_unit_strides
         and whole.has_unit_strides
         and all(
-            is_less_equal(first, begin) is True and is_less_equal(begin + count, first + size) is True
+            is_less_equal_at(op, first, begin) and is_less_equal_at(op, begin + count, first + size)
             for begin, count, first, size in zip(part.offsets, part.sizes, whole.offsets, whole.sizes, strict=True)
         )
     )
