@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.declared_bodies import check_declared_bodies
 from tcpx.payload.diagnostics import Diagnostic, Location, VerifyError
+from tcpx.payload.disjointness import check_reads_of_parallel_loops
 from tcpx.payload.inside import check_subsets
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, OpT, Value
 from tcpx.payload.ops.constant import Const
@@ -211,6 +212,7 @@ class Builder:
         """The module, verified."""
         verify_module(self.module)
         check_subsets(self.module)
+        check_reads_of_parallel_loops(self.module)
         check_declared_bodies(self.module)
         return self.module
 

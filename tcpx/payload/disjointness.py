@@ -7,7 +7,7 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.facts import is_less_equal_at
 from tcpx.payload.indexing_maps import index_operands, map_dim
 from tcpx.payload.interfaces import Structured, padded_behind
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import Block, Module, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.subsets import Tile, disjoint, disjoint_between_iterations
@@ -33,34 +33,32 @@ def check_disjoint_yields(op: Operation) -> int:
         for first, second in combinations_with_replacement(stores, 2):
             if not are_apart(first, second, op):
                 raise _overlap(op, first, second, f"no two iterations of {op.var.text} yield one element")
-        pairs += _check_reads(op, op.destinations[index], stores)
     return pairs
 
 
-def _check_reads(loop: Loop, destination: Value, stores: Sequence[StYield]) -> int:
-    """An iteration of a parallel loop reads nothing of a destination that another yields. Returns the number of pairs
-    it looked at."""
-    readers = [user for user in destination.users if not isinstance(user, StYield)]
-    for user in readers:
-        part = Tile.full(shape_of(destination.type))
-        if isinstance(user, Materialize | Read) and user.source is destination:
-            part = user.subset
+def check_reads_of_parallel_loops(module: Module) -> None:
+    """An iteration of a parallel loop reads nothing of a destination that another yields. This is asked once, of a
+    payload that is read: steps make no such loop. Raises VerifyError that names the read and the yield."""
+    for loop in (op for op in module.walk() if isinstance(op, Loop) and op.is_parallel):
+        for index, destination in enumerate(loop.destinations):
+            _check_reads(loop, destination, loop.yields_to(index))
+
+
+def _check_reads(loop: Loop, destination: Value, stores: Sequence[StYield]) -> None:
+    reads = [op for op in destination.users if isinstance(op, Materialize | Read) and op.source is destination]
+    for op in reads:
         for store in stores:
-            if (
-                _is_inside(part, store.subset, user)
-                or disjoint_between_iterations(store.subset, loop.var, part) is True
-            ):
-                continue
-            raise VerifyError(
-                Diagnostic(
-                    f"%{loop.name} ({loop.opcode}): iterations read what others may yield to %{destination.name}",
-                    payload=user.location or loop.location,
-                    required="reads of what the iteration yields itself, or of what none yields",
-                    found=f"{part.text()} in %{user.name}, and {_shown(store)}",
-                    fix=f"make it a gml_st.for, or read what %{destination.name} starts with",
+            is_apart = disjoint_between_iterations(store.subset, loop.var, op.subset) is True
+            if not is_apart and not _is_inside(op.subset, store.subset, op):
+                raise VerifyError(
+                    Diagnostic(
+                        f"%{loop.name} ({loop.opcode}): iterations read what others may yield to %{destination.name}",
+                        payload=op.location or loop.location,
+                        required="reads of what the iteration yields itself, or of what none yields",
+                        found=f"{op.subset.text()} in %{op.name}, and {_shown(store)}",
+                        fix=f"make it a gml_st.for, or read what %{destination.name} starts with",
+                    )
                 )
-            )
-    return len(readers) * len(stores)
 
 
 def _is_inside(part: Tile, whole: Tile, op: Operation) -> bool:

@@ -199,7 +199,8 @@ class Arguments:
         self.op, self.name = known[chosen], chosen
         roles = list(self.op.operand_roles)[: len(self.op.inputs)]
         if not roles or self.transform.name in plausible.RESULTS or self.random.random() < 0.1:
-            return f"{chosen}.out"
+            results = self.op.result_roles
+            return f"{chosen}.{results[0] if len(results) == 1 else self.random.choice(results)}"
         role = plausible.FACTOR if self.transform.name in plausible.FACTORS else self.random.choice(roles)
         self.operand = roles.index(role)
         return f"{chosen}.{role}"

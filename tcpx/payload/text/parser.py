@@ -11,6 +11,7 @@ from lark import Token
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.declared_bodies import check_declared_bodies
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
+from tcpx.payload.disjointness import check_reads_of_parallel_loops
 from tcpx.payload.inside import check_subsets
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import (
@@ -63,6 +64,7 @@ def parse(
     """
     module = parse_print(text, file, base_path, constants)
     check_subsets(module)
+    check_reads_of_parallel_loops(module)
     check_declared_bodies(module)
     return module
 
