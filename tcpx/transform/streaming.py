@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.gml_st import STREAM, Loop, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import CACHE_LINE, Lead
@@ -116,7 +117,7 @@ def changes_in_place(loop: Loop) -> bool:
     """Whether a loop reads state, and its result is put there in the end."""
     func = loop.func
     states = {result: func.args[argument] for argument, result in func.states.items()} if func is not None else {}
-    read = {operand for op in loop.walk() for operand in op.operands}
+    read = _shown_by({operand for op in loop.walk() for operand in op.operands})
     left, seen = [*loop.results], set[Value]()
     while left and states:
         value = left.pop()
@@ -131,6 +132,19 @@ def changes_in_place(loop: Loop) -> bool:
                 if to is not None and to not in seen:
                     left.append(to)
     return False
+
+
+def _shown_by(values: set[Value]) -> set[Value]:
+    """The values, and those of which they are parts or other shapes."""
+    found, left = set(values), list(values)
+    while left:
+        made = left.pop().defining_op
+        for move in made.moves() if made is not None else ():
+            source = made.operands[move.operand] if made is not None else None
+            if source is not None and move.kind in (MoveKind.RESHAPE, MoveKind.SUBSET) and source not in found:
+                found.add(source)
+                left.append(source)
+    return found
 
 
 def _result_of(value: Value) -> Value:

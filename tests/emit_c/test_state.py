@@ -274,14 +274,15 @@ func @f(%h: inout tensor<[N]xf32>, %x: tensor<[N]xf32>) -> %h: tensor<[N]xf32> s
             np.testing.assert_array_equal(h, wanted)
 
 
-def test_tiles_are_updated_in_place() -> None:
-    text = """\
-func @f(%h: inout tensor<[B]x[N]xf32>, %x: tensor<[B]x[N]xf32>) -> %h: tensor<[B]x[N]xf32> symbols [B, N] {
+@pytest.mark.parametrize("function", ["sigmoid", "neg"])
+def test_tiles_are_updated_in_place(function: str) -> None:
+    text = f"""\
+func @f(%h: inout tensor<[B]x[N]xf32>, %x: tensor<[B]x[N]xf32>) -> %h: tensor<[B]x[N]xf32> symbols [B, N] {{
   %d = tcp.sub(%x, %h) : tensor<[B]x[N]xf32>
-  %s = tcp.sigmoid(%d) : tensor<[B]x[N]xf32>
+  %s = tcp.{function}(%d) : tensor<[B]x[N]xf32>
   %n = tcp.add(%h, %s) : tensor<[B]x[N]xf32>
   tcp.return(%n)
-}
+}}
 """
     module = tcpx.parse(text)
     for threads in (1, 2):

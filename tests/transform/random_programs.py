@@ -176,7 +176,7 @@ class RandomProgram:
         inner = part(here).shape
         if not inside:
             inside.append(self.builder.op(Fill, [], TensorType(inner, si32), value=7))
-        around = [*read, *started]
+        around = [*read, *(started if kind != "parallel" else [])]  # others write what lies elsewhere
         self.statements(self.random.randrange(4), inside, inner, depth + 1, around, variables)
         order = list(zip(loop.destinations, empty, strict=True))
         self.random.shuffle(order)
