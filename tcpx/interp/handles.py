@@ -61,11 +61,11 @@ class Handles:
 
     def live(self, handle: OpHandle) -> list[Operation]:
         """The operations a handle denotes, in program order; none if it has ended."""
-        held = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, ())]
+        ops = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, ())]
         if handle.sides or handle.inside or self.branches:
             scopes = Scopes(self.rewriter)
-            held = [op for op in held if self._selected(op, handle, scopes)]
-        return held if len(held) < 2 else sorted(dict.fromkeys(held), key=program_position)
+            ops = [op for op in ops if self._selected(op, handle, scopes)]
+        return ops if len(ops) < 2 else sorted(dict.fromkeys(ops), key=program_position)
 
     def _selected(self, op: Operation, handle: OpHandle, scopes: Scopes) -> bool:
         if handle.sides and not all(side.has(op.copy_path) for side in handle.sides):

@@ -120,8 +120,8 @@ def _check_field_names(cls: type[Operation]) -> None:
     """Raise ValueError for a field of a name by which stages ask something else of every operation."""
     for name in _own_fields(cls):
         for base in cls.__mro__[1:]:
-            held = cast("Mapping[str, object]", vars(base)).get(name)
-            if held is not None and not isinstance(held, Field) and (base is Operation or callable(held)):
+            hidden = cast("Mapping[str, object]", vars(base)).get(name)
+            if hidden is not None and not isinstance(hidden, Field) and (base is Operation or callable(hidden)):
                 raise ValueError(
                     f"{cls.__module__}.{cls.__qualname__}: the field `{name}` hides `{base.__name__}.{name}`; call it"
                     " something else, an attribute with its name in the text as the `key` of the field"

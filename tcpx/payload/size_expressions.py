@@ -34,7 +34,7 @@ class Atom:
 
     @property
     def operands(self) -> tuple[Dim, ...]:
-        """The expressions it is made of; none for symbols and loop variables."""
+        """Its operands. A symbol and a loop variable have none."""
         return ()
 
     def _describe(self, rank: int, text: str, operands: Sequence[Dim] = (), facts: Sequence[Dim] = ()) -> None:

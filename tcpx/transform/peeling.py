@@ -130,8 +130,9 @@ def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
         for key, held in op.counting_from([substitute(origin, inner) for origin in starts]).items():
             rewriter.set_attribute(op, key, held)
     for op, firsts in begins.items():
-        for key, held in op.ragged_from({dim: substitute(first, inner) for dim, first in firsts.items()}).items():
-            rewriter.set_attribute(op, key, held)
+        origins_of = {dim: substitute(first, inner) for dim, first in firsts.items()}
+        for key, attribute in op.ragged_from(origins_of).items():
+            rewriter.set_attribute(op, key, attribute)
     for op in inside:
         op.verify()
         _check_inside(loop, op)

@@ -117,9 +117,11 @@ def changes_in_place(loop: Loop) -> bool:
     """Whether a loop reads state, and its result is put there in the end."""
     func = loop.func
     states = {result: func.args[argument] for argument, result in func.states.items()} if func is not None else {}
+    if not states:
+        return False
     read = _shown_by({operand for op in loop.walk() for operand in op.operands})
     left, seen = [*loop.results], set[Value]()
-    while left and states:
+    while left:
         value = left.pop()
         seen.add(value)
         for user, index in value.uses:
@@ -139,11 +141,11 @@ def _shown_by(values: set[Value]) -> set[Value]:
     found, left = set(values), list(values)
     while left:
         made = left.pop().defining_op
-        for move in made.moves() if made is not None else ():
-            source = made.operands[move.operand] if made is not None else None
-            if source is not None and move.kind in (MoveKind.RESHAPE, MoveKind.SUBSET) and source not in found:
-                found.add(source)
-                left.append(source)
+        if made is not None:
+            kinds = MoveKind.RESHAPE, MoveKind.SUBSET
+            sources = {made.operands[move.operand] for move in made.moves() if move.kind in kinds} - found
+            found |= sources
+            left += sources
     return found
 
 

@@ -6,7 +6,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.ops.vector import Mask
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_type, literal_of
+from tcpx.transform.vectors.literals import invariant_block, is_splat_of_literal, lane_type, literal_of
 
 
 def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
@@ -50,9 +50,7 @@ def _literal_key(op: Operation) -> Hashable:
 
 
 def _splat_key(op: Operation) -> Hashable:
-    if not is_splat(op) or literal_of(op.operands[0].defining_op) is None:
-        return None
-    return ("splat", op.operands[0], op.results[0].type)
+    return ("splat", op.operands[0], op.results[0].type) if is_splat_of_literal(op) else None
 
 
 def _mask_key(op: Operation) -> Hashable:

@@ -18,7 +18,7 @@ from tcpx.target import Target
 from tcpx.transform.editing import is_pure
 from tcpx.transform.fusion import ancestor_in
 from tcpx.transform.vectors.hoisting import operations
-from tcpx.transform.vectors.literals import is_splat, literal_of
+from tcpx.transform.vectors.literals import is_splat_of_literal
 
 SHORTEST: Final = 32
 """Instructions for one vector, of which a processor sees fewer than four vectors ahead: Zen 4 has room for 128 that
@@ -108,10 +108,7 @@ def _live_through(block: Block, chains: Sequence[Sequence[Unit]]) -> int:
 
 def _is_live(value: Value) -> bool:
     """Whether a value takes a register of vectors."""
-    made = value.defining_op
-    return isinstance(value.type, VectorType) and not (
-        made is not None and is_splat(made) and literal_of(made.operands[0].defining_op) is not None
-    )
+    return isinstance(value.type, VectorType) and not is_splat_of_literal(value.defining_op)
 
 
 def _put_in_turn(rewriter: Rewriter, block: Block, chains: Sequence[Sequence[Unit]]) -> None:

@@ -40,6 +40,11 @@ def is_splat(op: Operation | None) -> bool:
     )
 
 
+def is_splat_of_literal(op: Operation | None) -> bool:
+    """Whether the operation repeats a literal over the lanes of a 1-D vector."""
+    return op is not None and is_splat(op) and literal_of(op.operands[0].defining_op) is not None
+
+
 def invariant_block(op: Operation) -> Block | None:
     """The outermost block whose values an operation may use for free: the function's, or that of the innermost
     parallel loop, since what crosses into a parallel region goes through memory."""
