@@ -126,6 +126,18 @@ def test_sequences_whose_length_a_call_decides(operator: str, direction: str, st
             np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("operator", ["RNN", "GRU", "LSTM"])
+def test_eight_steps_are_a_loop(operator: str) -> None:
+    """Its first seven steps are those that are written one after the other, to the bit."""
+    model = recurrent(operator)
+    short, long = (tcpx.onnx.load(model, sizes={"T": length}).module for length in (7, 8))
+    assert ("gml_st.for" in short.text(), long.text().count("gml_st.for")) == (False, 1)
+    x, *weights = operands_of(model, 8)[:4]
+    shown: Any = tcpx.evaluate(long, x, *weights, *[np.array([8, 8], np.int32)])
+    wanted: Any = tcpx.evaluate(short, x[:7], *weights, *[np.array([7, 7], np.int32)])
+    np.testing.assert_array_equal(shown[0][:7], wanted[0])
+
+
 def test_a_long_sequence_compiled() -> None:
     model = recurrent("GRU", operands=", lengths")
     kernel, args = tcpx.compile(tcpx.onnx.load(model).module), operands_of(model, 300)
