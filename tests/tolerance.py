@@ -1,8 +1,7 @@
 """How far a result in floating point may be from the same computation in float64: stated once, used by every test.
 
-The bounds are those of running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
-sections 3.1 and 3.3): a sum of k products, in any order, with or without FMA, is off by at most
-gamma(k) * sum |a| |b|, where gamma(k) = k u / (1 - k u) and u is half the distance from 1 to the next number.
+The bounds are those of `tcpx/verification/rounding.py`, by element: a sum of k products, in any order, with or without
+FMA, is off by at most gamma(k) * sum |a| |b|.
 """
 
 from __future__ import annotations
@@ -13,15 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tcpx.verification.rounding import FUNCTION_ROUNDINGS, gamma
+
 Array = npt.NDArray[Any]
-EXP_ULPS = 4
-"""Relative error that an exponential may have, in units of u: instruction sequences, not libm."""
-
-
-def gamma(operations: int) -> float:
-    """The relative error of so many roundings to float32."""
-    unit = float(np.finfo(np.float32).eps) / 2
-    return operations * unit / (1 - operations * unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +64,7 @@ class Bounded:
         shifted = value - value.max(axis=-1, keepdims=True)
         made = np.exp(shifted)
         absolute = error + error.max(axis=-1, keepdims=True) + gamma(1) * np.abs(shifted)
-        each = np.expm1(absolute) + gamma(EXP_ULPS)
+        each = np.expm1(absolute) + gamma(FUNCTION_ROUNDINGS)
         total = each.max(axis=-1, keepdims=True) + gamma(columns)
         relative = (1 + each) / (1 - np.minimum(total, 0.5)) * (1 + gamma(2)) - 1
         result = made / made.sum(axis=-1, keepdims=True)

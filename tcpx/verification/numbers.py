@@ -11,6 +11,7 @@ from tcpx.payload.diagnostics import ArgumentError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
+from tcpx.verification.rounding import is_float, unit_roundoff
 
 SPECIAL: Final = (np.nan, np.inf, -np.inf, -0.0, 1e-40)
 """Put into arrays of floats, one in each, in turn."""
@@ -88,7 +89,7 @@ def cases_of(module: Module, sizes: Sequence[dict[str, int]], seed: int, *, draw
     if refused is not None and not cases:
         raise refused
     middle = len(cases) // 2
-    if any(a.size and _is_float(a) for a in cases[middle].arrays):
+    if any(a.size and is_float(a.dtype) for a in cases[middle].arrays):
         values, arrays = dict(cases[middle].sizes), _with_special_values(cases[middle].arrays)
         cases.insert(middle + 1, _case(module, values, arrays, seed, special=True))
     return tuple(cases)
@@ -104,7 +105,7 @@ def _with_special_values(arrays: Sequence[Array]) -> tuple[Array, ...]:
     made: list[Array] = []
     for k, array in enumerate(arrays):
         copy = array.copy()
-        if copy.size and _is_float(copy):
+        if copy.size and is_float(copy.dtype):
             at = (7 * k + 3) % copy.size
             copy.reshape(-1)[at] = SPECIAL[k % len(SPECIAL)]
         made.append(copy)
@@ -170,20 +171,11 @@ def is_same(found: Array, wanted: Array) -> bool:
 
 
 def _wrong(found: Array, wanted: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    if not _is_float(wanted):
+    if not is_float(wanted.dtype):
         return np.asarray(found != wanted)
     a, b = found.astype(np.float64), wanted.astype(np.float64)
     finite = np.abs(b[np.isfinite(b)])
     scale = float(finite.max()) if finite.size else 0.0
     with np.errstate(invalid="ignore"):
-        close = np.abs(a - b) <= ROUNDINGS * _rounding(wanted.dtype) * max(scale, 1e-30)
+        close = np.abs(a - b) <= ROUNDINGS * 2 * unit_roundoff(wanted.dtype) * max(scale, 1e-30)
     return np.asarray(~((a == b) | (np.isnan(a) & np.isnan(b)) | (close & np.isfinite(a) & np.isfinite(b))))
-
-
-def _is_float(array: Array) -> bool:
-    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-
-
-def _rounding(dtype: np.dtype[np.generic]) -> float:
-    """The distance from 1 to the next number."""
-    return 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype.name).eps)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -169,10 +170,62 @@ def test_a_difference_above_the_tolerance_is_1(
 ) -> None:
     monkeypatch.setattr("tcpx.evaluate", lambda module, x, y, progress: x * y)
     words = ["--random", "0", "--size", "N=3", "--check"]
-    assert tcpx_command("run", files.payload, "-s", files.schedule, *words).status == 0
+    assert tcpx_command("run", files.payload, "-s", files.schedule, *words, "--tolerance", "9").status == 0
+    done = tcpx_command("run", files.payload, "-s", files.schedule, *words)
+    assert done.status == 1
+    assert re.search(
+        r"required: a largest difference of at most 9\.54e-07 of the largest magnitude\n  found: 1\.96 .*\n"
+        r"  note: so much is rounding, by the dtypes and the lengths of the reductions; to allow another difference: "
+        r"--tolerance D or --relative-tolerance R\n$",
+        done.err,
+    ), done.err
     done = tcpx_command("run", files.payload, "-s", files.schedule, *words, "--tolerance", "1e-6")
     assert done.status == 1
     assert "required: a largest difference of at most 1e-06\n" in done.err
+
+
+STATE = """\
+func @count(%x: tensor<8xf32>, %total: inout tensor<8xf32>) -> (%total: tensor<8xf32>) {
+  %s = tcp.add(%total, %x) : tensor<8xf32>
+  tcp.return(%s)
+}
+"""
+CANCELS = """\
+func @c(%x: tensor<3x9xf32>, %w: tensor<9x8xf32>) -> tensor<3x8xf32> {
+  %o = tcp.matmul(%x, %w) : tensor<3x8xf32>
+  %a = tcp.mul(%w, 1.000001) : tensor<9x8xf32>
+  %p = tcp.matmul(%x, %a) : tensor<3x8xf32>
+  %d = tcp.sub(%o, %p) : tensor<3x8xf32>
+  tcp.return(%d)
+}
+"""
+
+
+def test_state_is_compared_as_it_was_before_the_call(files: SimpleNamespace, tcpx_command: Command) -> None:
+    payload = files.write("count.tcp", STATE)
+    done = tcpx_command("run", payload, "--target", "generic", "--random", "0", "--check")
+    assert (done.status, done.err) == (0, "")
+    assert "check %total: largest difference 0 " in done.out
+
+
+def test_cancelled_terms_are_judged_by_what_was_cancelled(
+    files: SimpleNamespace, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is 1e-5 of its terms: it may be off by all of itself."""
+    payload = files.write("c.tcp", CANCELS)
+    x, w = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((3, 9), (9, 8)))
+    np.save(files.folder / "x.npy", x)
+    np.save(files.folder / "w.npy", w)
+    given = ["--input", f"x={files.folder / 'x.npy'}", "--input", f"w={files.folder / 'w.npy'}", "--target", "generic"]
+    evaluate = tcpx.evaluate
+    for error, status in ((1e-6, 0), (1e-3, 1)):
+
+        def wrong(*arguments: Any, error: float = error, **options: Any) -> Array:
+            result: Any = evaluate(*arguments, **options)
+            return np.asarray(result + np.float32(error))
+
+        monkeypatch.setattr("tcpx.evaluate", wrong)
+        assert tcpx_command("run", payload, *given, "--check").status == status
 
 
 def test_a_difference_relative_to_the_largest_magnitude(
