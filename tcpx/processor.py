@@ -1,14 +1,41 @@
-"""Which instruction set extensions the running CPU has."""
+"""Which instruction set extensions the running CPU has, less those that the environment hides."""
 
+import os
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 CPU_INFORMATION = Path("/proc/cpuinfo")
+HIDDEN: Final = "TCPX_HIDE_CPU_FLAGS"
+"""The environment variable that hides extensions: their names, `*` for any text, with commas or spaces between."""
+
+
+def cpu_flags() -> frozenset[str]:
+    """The kernel's names of the CPU's extensions (`avx2`, `avx512f`, ...) that are not hidden; empty where they cannot
+    be read."""
+    return frozenset(flag for flag in _detected() if not _is_hidden(flag))
+
+
+def missing_flags(needed: Iterable[str]) -> tuple[str, ...]:
+    """Those of these extensions that the CPU lacks or that are hidden. Where the CPU's cannot be read, it has all."""
+    detected = _detected()
+    return tuple(flag for flag in needed if _is_hidden(flag) or (detected and flag not in detected))
+
+
+def hidden_note() -> str:
+    """What a message about missing extensions adds where the environment hides some."""
+    return f" ({HIDDEN} hides {os.environ[HIDDEN]})" if os.environ.get(HIDDEN) else ""
+
+
+def _is_hidden(flag: str) -> bool:
+    patterns = os.environ.get(HIDDEN, "").replace(",", " ").split()
+    return any(fnmatchcase(flag, pattern) for pattern in patterns)
 
 
 @lru_cache(maxsize=1)
-def cpu_flags() -> frozenset[str]:
-    """The kernel's names of the CPU's extensions (`avx2`, `avx512f`, ...); empty where they cannot be read."""
+def _detected() -> frozenset[str]:
     if not CPU_INFORMATION.is_file():
         return frozenset()
     return parse_cpu_information(CPU_INFORMATION.read_text(encoding="utf-8", errors="replace"))

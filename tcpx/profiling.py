@@ -99,6 +99,7 @@ def profile(
     raise.
     """
     chosen = load_target(target)
+    chosen.require_cpu()
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
     (kernel,) = build_many([KernelRequest(run.module, schedule=schedule)], chosen, threads, timed=True)
     given = [np.asarray(array) for array in arrays]

@@ -5,7 +5,6 @@ from pathlib import Path
 from tcpx.emit_c.folder.fields import unreadable
 from tcpx.emit_c.folder.files import read_folder
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
-from tcpx.processor import cpu_flags
 from tcpx.target import Target, available_targets, load_target
 
 
@@ -14,8 +13,8 @@ def load_kernel(folder: str | Path, target: str | Target | None = None) -> Kerne
 
     A library that was saved with it is loaded as it is, in milliseconds; without one, or where it cannot be loaded, the
     C is compiled. `target` has to be given where its table is a file of its own. The trace of the schedule is not
-    saved: `Kernel.trace` is None. Raises ArgumentError for a folder without a kernel, or one whose files have changed,
-    and where this machine cannot run it; CompileError.
+    saved: `Kernel.trace` is None. Raises ArgumentError for a folder without a kernel, or one whose files have changed;
+    TargetError where this CPU cannot run it; CompileError.
 
     Loading runs native code from the folder, as importing a module does: load only what you trust.
     """
@@ -31,12 +30,5 @@ def load_kernel(folder: str | Path, target: str | Target | None = None) -> Kerne
     chosen = load_target(known.target, known.features) if target is None else load_target(target)
     if chosen.name != known.target:
         raise unreadable(str(folder), f"the target {known.target}", chosen.name)
-    missing = sorted(set(chosen.cpu_flags) - cpu_flags()) if cpu_flags() else []
-    if missing:
-        raise unreadable(
-            str(folder),
-            f"a processor for {known.target}",
-            f"one without {', '.join(missing)}",
-            "compile the payload for this machine: tcpx.compile(.., target='native')",
-        )
+    chosen.require_cpu()
     return kernel_of_files(files, chosen)

@@ -8,18 +8,18 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from tcpx.emit_c.driver import SANITIZERS
 from tcpx.processor import cpu_flags
-from tcpx.target import Target
+from tcpx.target import Target, TargetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,31 @@ def compilers(gcc: OptionalTool = GCC, clang: OptionalTool = CLANG) -> list[Any]
 _CPU = re.compile(r"this CPU has no \w+(, \w+)* for .+; to get it: another machine")
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Skip the rest of a test that runs a kernel for a target that this CPU cannot run: it says so itself."""
+    del item
+    try:
+        return (yield)
+    except TargetError as error:
+        refused = _REFUSED.match(f"{error.diagnostic.message}; {error.diagnostic.found}")
+        if refused is None:
+            raise
+        _skip_for_cpu(refused["flags"], f"target {refused['target']}")
+
+
+_REFUSED = re.compile(r"this CPU cannot run code for (?P<target>\w+); one without (?P<flags>\w+(, \w+)*)")
+
+
+def _skip_for_cpu(missing: str, purpose: str) -> NoReturn:
+    pytest.skip(f"this CPU has no {missing} for {purpose}; to get it: another machine")
+
+
 def require_cpu(flags: Iterable[str], purpose: str) -> None:
     """Skip the test that calls this, if the processor lacks one of these extensions."""
     missing = sorted(set(flags) - cpu_flags())
     if missing:
-        pytest.skip(f"this CPU has no {', '.join(missing)} for {purpose}; to get it: another machine")
+        _skip_for_cpu(", ".join(missing), purpose)
 
 
 def require_cpu_of(target: Target) -> None:

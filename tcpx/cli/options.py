@@ -42,7 +42,10 @@ class _Targets:
         return iter((*available_targets(), NATIVE))
 
     def __contains__(self, word: object) -> bool:
-        return word in (NATIVE, *available_targets()) or (isinstance(word, str) and word.endswith(TABLE_SUFFIXES))
+        if not isinstance(word, str):
+            return False
+        name, _, _ = word.partition("+")
+        return name in available_targets() or word == NATIVE or word.endswith(TABLE_SUFFIXES)
 
 
 def load_table(options: argparse.Namespace) -> None:

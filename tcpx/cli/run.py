@@ -167,6 +167,7 @@ def _again(request: Request | None, options: argparse.Namespace) -> _Ready | Non
 
 def _compiled(request: Request | None, options: argparse.Namespace) -> _Ready:
     """The kernel, compiled, or loaded where one of the same content was."""
+    tcpx.load_target(options.target).require_cpu()
     read = FilesRead()
     with (
         measured_phases() as phases,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 from weakref import ref
 
 import numpy as np
 
 from tcpx.emit_c.arguments import Array, in_order
-from tcpx.emit_c.binding import Library, Result, constants_block, stamp_of
+from tcpx.emit_c.binding import Library, Result, Wrapper, constants_block, stamp_of
 from tcpx.emit_c.building import built_library, kept_library
 from tcpx.emit_c.folder.files import KernelFiles, contents, files_of, write_folder
 from tcpx.emit_c.folder.manifest import read_manifest
@@ -26,7 +26,17 @@ from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
 from tcpx.phases import phase
 from tcpx.records import frozen
-from tcpx.target import Target, load_target, own_target
+from tcpx.target import Target, TargetError, load_target, own_target
+
+
+def _refused(error: TargetError) -> Wrapper:
+    """A call and a `bind` that raise the error."""
+
+    def refuse(arrays: tuple[object, ...], out: object) -> NoReturn:
+        del arrays, out
+        raise error.with_traceback(None)
+
+    return Wrapper(refuse, refuse)
 
 
 class BoundCall:
@@ -84,7 +94,7 @@ class Kernel:
     from several threads at once; while a call runs, no other thread may resize its arrays with `refcheck=False`, as
     for NumPy's own functions. In a process that was forked from a thread that had called a kernel on several threads,
     that thread runs kernels on one (a RuntimeWarning says so) where the OpenMP runtime is libgomp. Raises
-    ArgumentError.
+    ArgumentError, and TargetError where this CPU cannot run code for the target.
     """
 
     __slots__ = (
@@ -118,7 +128,9 @@ class Kernel:
     ) -> None:
         self._library = library
         self._constants = constants
-        wrapper = library.wrapper(signature, constants)
+        wrapper, lacking = library.wrapper(signature, constants), target.cpu_error()
+        if lacking is not None:
+            wrapper = _refused(lacking)
         self._call, self._bind = wrapper.call, wrapper.bind
         self.signature = signature
         self._printed = replace(printed, operations={})
@@ -146,7 +158,8 @@ class Kernel:
 
         The arrays are as for a call, except that each input has to be a NumPy array that is passed as it is: a copy
         would not follow the array. Without `out`, the outputs are allocated here, once. Two calls at the same time
-        write to the same outputs, as calls with the same `out` do: bind once per thread. Raises ArgumentError.
+        write to the same outputs, as calls with the same `out` do: bind once per thread. Raises ArgumentError, and
+        TargetError where this CPU cannot run code for the target.
         """
         given = in_order(self.signature, arrays, named) if named else arrays
         run, inputs, results = self._bind(given, out)
@@ -238,8 +251,9 @@ class Kernel:
         code.
 
         Nothing is checked. `workspace` is 64-byte aligned or 0 if none is needed; `constants` defaults to the
-        kernel's own.
+        kernel's own. Raises TargetError where this CPU cannot run code for the target.
         """
+        self.target.require_cpu()
         held = constants if constants is not None else self._constants.ctypes.data if self._constants.size else 0
         return self._library.raw(self.signature)(arrays, sizes, held, workspace)
 

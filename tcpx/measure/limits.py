@@ -61,7 +61,8 @@ class Limits:
 
 @dataclass(slots=True)
 class Machine:
-    """Runs the loops of a target on pinned threads; at most `patience` seconds go into one rate."""
+    """Runs the loops of a target on pinned threads; at most `patience` seconds go into one rate. Raises TargetError
+    where this CPU cannot run code for the target."""
 
     target: tcpx.Target
     threads: PinnedThreads
@@ -74,6 +75,7 @@ class Machine:
     _load_rounds: int = 0
 
     def __post_init__(self) -> None:
+        self.target.require_cpu()
         loops = instruction_loops(self.target)
         self._loops = {loop.name: loop for loop in loops}
         self.library_path = tcpx.build_library(source_of(self.target, loops), self.target, 1, "instruction_loops")

@@ -59,20 +59,22 @@ def load_target(
     supports. A target is itself.
 
     `features` chooses among the table's optional extensions: by default all that are not slow there, for `native` those
-    of them that the CPU has. A file may bring C, headers and flags for the compiler: whoever compiles a kernel for it
-    runs them. Raises TargetError on those without `allow_native`, an unknown name or feature, or a malformed table.
+    of them that the CPU has. A name may say them, too: `x86_avx512+avx512_vnni`, or `x86_avx512+` for none. A file may
+    bring C, headers and flags for the compiler: whoever compiles a kernel for it runs them. Raises TargetError on those
+    without `allow_native`, an unknown name or feature, or a malformed table.
     """
     if isinstance(name, Target):
         return name
+    if name == "native":
+        return native_target(cpu_flags(), features)
     if isinstance(name, str) and not name.endswith(_SUFFIXES):
-        return _installed(name, features)
+        base, plus, words = name.partition("+")
+        return _installed(base, tuple(filter(None, words.split("+"))) if plus and features is None else features)
     return read_target(Path(name), features, allow_native)
 
 
 @lru_cache(maxsize=64)
 def _installed(name: str, features: tuple[str, ...] | None) -> Target:
-    if name == "native":
-        return native_target(cpu_flags(), features)
     if name not in available_targets():
         raise unknown_name("target", name, (*available_targets(), "native"))
     return _target(read_table(TABLES / f"{name}.yaml"), TABLES, features)
@@ -85,6 +87,7 @@ def known_features() -> tuple[str, ...]:
     return tuple(dict.fromkeys(feature for table in tables for feature in _features(table)))
 
 
+@lru_cache(maxsize=64)
 def native_target(cpu: frozenset[str], features: tuple[str, ...] | None = None) -> Target:
     """The widest installed target that a CPU with these flags runs, with the optional extensions the CPU has. Of those
     alike, the one that is for the fewest processors."""
@@ -181,13 +184,15 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
     def read_rows() -> list[InstructionRow]:
         return [r for r in _rows(tables, types, needs, described) if r.requires is None or r.requires in chosen]
 
+    name = fields["name"].text()
     return Target(
-        name=fields["name"].text(),
+        name=name,
+        spec=name if chosen == _usual(fields) else "+".join((name, *(chosen or ("",)))),
         **{key: fields[key].number() for key in _SIZES},
         flags=fields["flags"].texts() + tuple(flag for f in chosen for flag in described[f][1]),
         headers=fields["headers"].texts(),
         features=chosen,
-        cpu_flags=_words(fields, "cpu_flags"),
+        cpu_flags=_words(fields, "cpu_flags") + tuple(flag for f in chosen for flag in described[f][0]),
         types=MappingProxyType(types),
         helpers=MappingProxyType(helpers),
         tolerances=MappingProxyType(_tolerances(tables)),

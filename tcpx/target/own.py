@@ -29,7 +29,8 @@ def own_target(name: str, target: Target) -> Target:
     none, or where what runs the one need not run the other."""
     if name == target.name:
         return target
-    known = load_target(name)
+    usual = load_target(name).features
+    known = load_target(name, tuple(feature for feature in usual if target.has(feature)))
     missing = [flag for flag in known.cpu_flags if flag not in target.cpu_flags]
     if missing:
         raise TargetError(
@@ -38,4 +39,4 @@ def own_target(name: str, target: Target) -> Target:
             found=f"{name}, with {', '.join(missing)}",
             fix=f"compile the kernel for {name}",
         )
-    return load_target(name, tuple(feature for feature in known.features if target.has(feature)))
+    return known

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
+from tcpx.processor import hidden_note, missing_flags
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow
 from tcpx.target.recipe_costs import Costs
@@ -20,12 +21,15 @@ class Target:
 
     Cache sizes are bytes (l1 and l2 per core, l3 shared); `l3_rate` is the number of bytes that a core reads from L3
     in the time in which it multiplies and adds a vector of 32-bit floats; `parallel_threshold` is the number of
-    scalar operations below which a kernel runs on one thread. `features` are the optional extensions in use; `flags`
-    are the compiler's flags, theirs included. `tolerances` maps a function of the semantics language to the largest
-    error of its rows in units in the last place; functions not listed are exact (correctly rounded).
+    scalar operations below which a kernel runs on one thread. `features` are the optional extensions in use. `flags`
+    are the compiler's flags, and `cpu_flags` the extensions of the CPU that its code may use; both with those of the
+    features. `tolerances` maps a function of the semantics language to the largest error of its rows in units in the
+    last place; functions not listed are exact (correctly rounded).
     """
 
     name: str
+    spec: str
+    """What `load_target` takes for an installed one: its name, and its features where they are not the usual ones."""
     vector_bits: int
     vector_registers: int
     l1: int
@@ -127,6 +131,24 @@ class Target:
                 fix=f"vectorize by {self.lanes(dtype)} lanes, or split the vector",
             )
         return found
+
+    def require_cpu(self) -> None:
+        """Raise TargetError where this CPU cannot run code for the target."""
+        error = self.cpu_error()
+        if error is not None:
+            raise error
+
+    def cpu_error(self) -> TargetError | None:
+        """The error where this CPU lacks an extension that code for the target may use: it would end the process."""
+        missing = missing_flags(self.cpu_flags)
+        if not missing:
+            return None
+        return TargetError(
+            f"this CPU cannot run code for {self.name}",
+            required=f"a CPU with {', '.join(self.cpu_flags)}",
+            found=f"one without {', '.join(missing)}{hidden_note()}",
+            fix="compile for the target `native`; to run it on another machine, `tcpx emit` or `Kernel.save`",
+        )
 
     def has(self, feature: str) -> bool:
         """Whether an optional extension (`avx512_vnni`, ...) is in use."""

@@ -68,6 +68,7 @@ def tune_by_kernel(
     whatever payload they were. With `resume`, studies of the storage are gone on with. Raises what `tcpx.tune` raises.
     """
     check_arguments(locals())
+    tcpx.load_target(target).require_cpu()
     require_cpus(threads)
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()
     if file.knobs:
@@ -184,7 +185,7 @@ class ByKernel:
         cpus = available_cpus()[: self.threads]
         examples = examples_of(self.module, self.workloads, self.seed)
         return Problem(
-            self.module, self.schedule, self.target.name, self.threads, cpus, examples, {}, self.plugins, self.memory
+            self.module, self.schedule, self.target.spec, self.threads, cpus, examples, {}, self.plugins, self.memory
         )
 
     def _say(self, phase: str) -> None:
@@ -246,7 +247,7 @@ class ByKernel:
             space=SpaceFile(
                 workloads=tuple(Workload(held, float(times)) for held, times in part.sizes.items()), held=part.held
             ),
-            target=self.target.name,
+            target=self.target.spec,
             threads=self.threads,
             storage=self.storage,
             resume=self.resume,

@@ -72,7 +72,7 @@ def tune(
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()
     given = tuple(Workload(tuple(sorted(values.items()))) for values in sizes)
     program = tcpx.program_or_default(schedule)
-    resolved = tcpx.load_target(target).name
+    resolved = tcpx.load_target(target).spec
     request = Request(
         module=module,
         schedule=program,
@@ -95,6 +95,8 @@ def tune(
         executor=executor,
         has_schedule=schedule is not None,
     )
+    if executor == LOCAL:
+        tcpx.load_target(resolved).require_cpu()
     require_cpus(threads)
     listener(
         Progress((), (), None, 0.0, request.budget, request.trials, phase="finding the knobs that these sizes reach")

@@ -28,8 +28,10 @@ def verify_rows(target: Target, *, sanitize: bool = True, seed: int = 0) -> tupl
     of the ranges of its sizes and between, on random numbers, infinities and NaN, with gaps between rows that may have
     them. Returns an error for each row that is wrong.
 
-    Under the sanitizers, the default, what the C reads and writes elsewhere is an error as well. Raises CompileError.
+    Under the sanitizers, the default, what the C reads and writes elsewhere is an error as well. Raises CompileError,
+    and TargetError where this CPU cannot run code for the target.
     """
+    target.require_cpu()
     found = (_verify_row(row, target, sanitize, seed) for row in target.kernels.values())
     return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
