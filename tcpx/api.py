@@ -17,7 +17,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text, unus
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.progress import EvaluationProgress
-from tcpx.payload.size_values import size_choices
+from tcpx.payload.size_values import SizeValues, size_choices
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load as load_text
@@ -158,7 +158,7 @@ def search_space(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
-    sizes: Mapping[str, int] | Sequence[Mapping[str, int]] = (),
+    sizes: SizeValues | Sequence[SizeValues] = (),
 ) -> SearchSpace:
     """The knobs of a schedule for a payload that `params` does not set, and the constraints among them.
 

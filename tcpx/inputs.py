@@ -9,7 +9,7 @@ from tcpx.emit_c.arguments import Array
 from tcpx.emit_c.signature import Argument, Number
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.ir import Module
-from tcpx.payload.size_values import size_values
+from tcpx.payload.size_values import SizeValues, size_values
 from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
 from tcpx.payload.stored_arrays import UnreadableArrayError, read_npy
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
@@ -41,7 +41,7 @@ def read_array(path: str | Path, dtype: np.dtype[np.generic] | None = None) -> A
 
 
 def random_inputs(
-    module: Module, seed: int = 0, *, given: Mapping[str, Array] | None = None, sizes: Mapping[str, int] | None = None
+    module: Module, seed: int = 0, *, given: Mapping[str, Array] | None = None, sizes: SizeValues | None = None
 ) -> tuple[Array, ...]:
     """One array per argument of the payload, in order: those of `given`, by name, and random ones for the rest.
 
@@ -79,9 +79,7 @@ def parameters_of(module: Module) -> Parameters:
     return Parameters(func.name, tuple(arguments), tuple(func.symbols))
 
 
-def drawn_arguments(
-    wanted: Parameters, seed: int, given: Mapping[str, Array], sizes: Mapping[str, int]
-) -> tuple[Array, ...]:
+def drawn_arguments(wanted: Parameters, seed: int, given: Mapping[str, Array], sizes: SizeValues) -> tuple[Array, ...]:
     """What `random_inputs` gives, for these parameters."""
     for name in given:
         _check_known(name, [held.name for held in wanted.arguments], f"@{wanted.name} has no argument `{name}`")
@@ -208,3 +206,9 @@ def _draw(
         return np.asarray(generator.integers(0, 2, shape)).astype(dtype.numpy)
     lowest = 0 if dtype.minimum == 0 or dtype.name == "index" else -INTEGER_RANGE
     return np.asarray(generator.integers(lowest, INTEGER_RANGE, shape)).astype(dtype.numpy)
+
+
+__all__ = [
+    "Array", "Parameters", "SizeValues", "argument_dtypes", "drawn_arguments", "parameters_of", "random_inputs",
+    "read_array", "size_values",
+]  # fmt: skip

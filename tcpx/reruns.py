@@ -30,6 +30,7 @@ from tcpx.emit_c.signature import KernelSignature
 from tcpx.files_read import FilesRead
 from tcpx.installed import CODE, LIBRARY, PACKAGE
 from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.payload.size_values import SizeValues
 from tcpx.processor import cpu_flags
 from tcpx.records import frozen
 
@@ -53,7 +54,7 @@ class KernelFacts:
     remarks: tuple[Diagnostic, ...]
     names: Mapping[str, str]
     values: Mapping[str, str]
-    numbers: Mapping[str, int]
+    numbers: SizeValues
 
 
 @frozen
@@ -85,7 +86,7 @@ class _Note:
     constants: str
     entry: str
 
-    def holds(self, given: Mapping[str, str], sizes: Mapping[str, int]) -> bool:
+    def holds(self, given: Mapping[str, str], sizes: SizeValues) -> bool:
         """Whether everything is as it was, for these files of inputs by name and these sizes."""
         taken = {argument.name for argument in self.facts.signature.arguments}
         return (
@@ -130,9 +131,7 @@ class Request:
             digest.update(f"{len(text)}:{text}".encode(errors="surrogateescape"))
         self._key = digest.hexdigest()[:32]
 
-    def found(
-        self, given: Mapping[str, str], sizes: Mapping[str, int]
-    ) -> tuple[Callable[..., Result], KernelFacts] | None:
+    def found(self, given: Mapping[str, str], sizes: SizeValues) -> tuple[Callable[..., Result], KernelFacts] | None:
         """The kernel of a run before, for these files of inputs by name and these sizes, if nothing has changed
         since."""
         for folder in build_directories():

@@ -108,7 +108,7 @@ def _values(options: argparse.Namespace) -> int:
 
 
 def _speed(
-    options: argparse.Namespace, module: tcpx.Module, schedule: tcpx.Schedule | None, sizes: dict[str, int]
+    options: argparse.Namespace, module: tcpx.Module, schedule: tcpx.Schedule | None, sizes: dict[str, int | str]
 ) -> int:
     found = tcpx.bisect_speed(
         module, schedule, params=params_of(options), target=options.target, threads=options.threads, sizes=sizes

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ SUBCOMMANDS: Final = (
 _MODULES: Final = {"import": "import_model"}
 """Those of another name."""
 EXAMPLE: Final = "tcpx run examples/digits/digits.tcp -s schedules/digits.tcps --random 0 --size B=64 --check"
+_NAMED: Final = ("--input", "--size")
+"""Options whose values begin with a name."""
 DONE, DIAGNOSTIC, USAGE = 0, 1, 2
 STATUSES: Final = (
     f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line, "
@@ -38,9 +41,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     output: TextIO = sys.stdout
     if isinstance(output, TextIOWrapper):
         output.reconfigure(errors="backslashreplace")  # a name that it cannot encode is no reason to stop
-    words = sys.argv[1:] if arguments is None else arguments
+    words = _with_names(sys.argv[1:] if arguments is None else arguments)
     parser = _parser([words[0]] if words and words[0] in SUBCOMMANDS else SUBCOMMANDS)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(words)
     subcommand: Subcommand = options.subcommand
     try:
         with warnings.catch_warnings():
@@ -62,6 +65,18 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         print(diagnostic_of(error).render(), file=sys.stderr)
         return DIAGNOSTIC
     return status
+
+
+def _with_names(words: Sequence[str]) -> list[str]:
+    """The words, with `--input -o=FILE` as `--input=-o=FILE`: else argparse takes a name for an option that begins
+    with `-`, as inputs and dims of models may."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in _NAMED and re.match("-[^-].*=", word):
+            joined[-1] = f"{joined[-1]}={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _show_warning(

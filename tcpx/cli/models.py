@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tcpx
 from tcpx.cli.options import UsageError, add_sizes, checked_unique, input_file
-from tcpx.inputs import Array
+from tcpx.inputs import Array, SizeValues
 from tcpx.records import frozen
 
 SUFFIX = ".onnx"
@@ -20,14 +20,14 @@ VALUE = "of a model: the value of an input that becomes constant, such as a shap
 class CommandPayload:
     """The payload of a command, which calls it with `files`, by argument, and at `sizes`. Of a model, `names` are its
     arguments by its own names for them, `values` those of its inputs that became constants, and `numbers` its dims that
-    became numbers."""
+    became numbers, or one with another."""
 
     module: tcpx.Module
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    sizes: SizeValues = field(default_factory=dict[str, int | str])
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     values: tuple[str, ...] = ()
-    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
+    numbers: SizeValues = field(default_factory=dict[str, int | str])
     model: tcpx.onnx.Model | None = None
 
     def arrays(self, seed: int) -> tuple[Array, ...]:
@@ -84,7 +84,9 @@ def payload_of(
         return CommandPayload(tcpx.load(options.file), files, sizes)
     model = tcpx.onnx.load(options.file)
     chosen = files if values_are_constant else [name for name in model.defaults if name in files]
-    model = _with_what_it_needs(_with_values(model, files, chosen), files, sizes)
+    equal = {name: other for name, other in sizes.items() if isinstance(other, str)}
+    model = _with_values(model.specialized(sizes=equal), files, chosen)
+    model = _with_what_it_needs(model, files, sizes)
     names = {port.name: port.argument for port in model.inputs}
     return CommandPayload(
         model.module,
@@ -122,8 +124,8 @@ def given_files(options: argparse.Namespace) -> dict[str, str]:
     return checked_unique(options.input, "--input")
 
 
-def given_sizes(options: argparse.Namespace) -> dict[str, int]:
-    """The numbers of `--size`, by name."""
+def given_sizes(options: argparse.Namespace) -> dict[str, int | str]:
+    """What `--size` says, by name."""
     return checked_unique(options.size, "--size")
 
 
@@ -138,7 +140,7 @@ def _with_values(model: tcpx.onnx.Model, files: Mapping[str, str], names: Contai
     return model.specialized(values) if values else model
 
 
-def _with_what_it_needs(model: tcpx.onnx.Model, files: Mapping[str, str], sizes: Mapping[str, int]) -> tcpx.onnx.Model:
+def _with_what_it_needs(model: tcpx.onnx.Model, files: Mapping[str, str], sizes: SizeValues) -> tcpx.onnx.Model:
     """The model with numbers for the dims, and values for the inputs, that its import asks for, so far as they are
     given."""
     while True:

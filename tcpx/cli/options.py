@@ -144,12 +144,14 @@ def params_of(options: argparse.Namespace) -> dict[str, ParamValue]:
     return dict(given)
 
 
-def size(word: str) -> tuple[str, int]:
-    """`B=64`, for `--size`."""
+def size(word: str) -> tuple[str, int | str]:
+    """`B=64`, or `K2=K` for a size that equals another one, for `--size`."""
     name, value = _split(word, "B=64")
-    if not re.fullmatch(r"[0-9]+", value):
-        raise argparse.ArgumentTypeError(f"required a size such as B=64, found {word!r}")
-    return name, int(value)
+    if re.fullmatch(r"[0-9]+", value):
+        return name, int(value)
+    if not re.match(r"[^\W\d]", value):
+        raise argparse.ArgumentTypeError(f"required a size such as B=64, or K2=K, found {word!r}")
+    return name, value
 
 
 def input_file(word: str) -> tuple[str, str]:

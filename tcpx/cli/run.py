@@ -32,7 +32,7 @@ from tcpx.cli.options import (
 )
 from tcpx.cli.progress import showing, time_left
 from tcpx.files_read import FilesRead, noting
-from tcpx.inputs import Parameters, drawn_arguments, parameters_of, read_array
+from tcpx.inputs import Parameters, SizeValues, drawn_arguments, parameters_of, read_array
 from tcpx.phases import measured_phases, phase
 from tcpx.records import frozen
 from tcpx.reruns import KernelFacts, Request
@@ -236,7 +236,7 @@ def _tolerance(options: argparse.Namespace) -> Tolerance | None:
 
 
 def _inputs(
-    taken: Parameters, files: Mapping[str, str], sizes: Mapping[str, int], options: argparse.Namespace
+    taken: Parameters, files: Mapping[str, str], sizes: SizeValues, options: argparse.Namespace
 ) -> tuple[Array, ...]:
     """The arrays of the files, and random ones for the rest where --random says so."""
     chosen: int | None = options.random

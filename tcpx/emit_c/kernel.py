@@ -22,7 +22,7 @@ from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import Clock, KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.ir import Module
-from tcpx.payload.size_values import size_values
+from tcpx.payload.size_values import SizeValues, size_values
 from tcpx.payload.sizes import evaluate
 from tcpx.phases import phase
 from tcpx.records import frozen
@@ -190,11 +190,11 @@ class Kernel:
             for k in range(len(held)):
                 held[k] = 0
 
-    def workspace_bytes(self, sizes: Mapping[str, int]) -> int:
+    def workspace_bytes(self, sizes: SizeValues) -> int:
         """Bytes of workspace for these values of the symbols, by name."""
         return evaluate(self.signature.workspace_bytes, size_values(sizes))
 
-    def report(self, sizes: Mapping[str, int] | None = None) -> KernelReport:
+    def report(self, sizes: SizeValues | None = None) -> KernelReport:
         """What the kernel is, the memory it works in for these values of the symbols, and what the schedule left as it
         is: `print(kernel.report())`.
 

@@ -1,4 +1,4 @@
-"""Values of symbols as callers give them: one mapping from names to numbers, or several."""
+"""Values of symbols as callers give them: one mapping from names to numbers or to other names, or several."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,17 @@ from typing import Final, SupportsIndex, cast
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, python_type_of
 
 _LONGEST: Final = 60
-SizeValues = Mapping[str, int]
+SizeValues = Mapping[str, int | str]
+"""By name a number, or the name of the symbol that this one equals."""
 
 
 def size_values(sizes: object) -> dict[str, int]:
-    """One value for each name. Raises ArgumentError for what is no mapping from names to whole numbers."""
+    """One value for each name; `{"M": 64, "N": "M"}` gives both 64. Raises ArgumentError for what is no mapping from
+    names to whole numbers or to other names that have one."""
     match sizes:
         case Mapping():
-            entries = cast("Mapping[object, object]", sizes).items()
-            return {_name(name): _number(name, value) for name, value in entries}
+            entries = {_name(name): value for name, value in cast("Mapping[object, object]", sizes).items()}
+            return {name: _number(name, last_equal(name, entries)) for name in entries}
         case _:
             raise _unusable("a mapping such as {'M': 64}", _shown(sizes))
 
@@ -34,13 +36,27 @@ def size_choices(sizes: object) -> tuple[dict[str, int], ...]:
             raise _unusable("a mapping such as {'M': 64}, or a list of them", _shown(sizes))
 
 
+def last_equal(name: str, sizes: Mapping[str, object]) -> object:
+    """The value of a symbol that has one here: its own, or that of the symbol that it equals. Where that one has none,
+    its name. Raises ArgumentError for symbols in a circle."""
+    passed, value = [name], sizes[name]
+    while isinstance(value, str) and value in sizes:
+        if value in passed:
+            raise _unusable("a number for one of them", " = ".join(_shown(word) for word in [*passed, value]))
+        passed.append(value)
+        value = sizes[value]
+    return value
+
+
 def _name(name: object) -> str:
     if not isinstance(name, str):
         raise _unusable("the names of symbols", _shown(name))
     return name
 
 
-def _number(name: object, value: object) -> int:
+def _number(name: str, value: object) -> int:
+    if isinstance(value, str):
+        raise _unusable(f"a whole number for `{name}`, or another size that has one", _shown(value))
     if not isinstance(value, SupportsIndex) or isinstance(value, bool):
         raise _unusable(f"a whole number for `{name}`", _shown(value))
     return index(value)

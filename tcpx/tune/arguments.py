@@ -62,7 +62,8 @@ def _is_time(value: object) -> bool:
 
 
 def _is_sizes(value: object) -> bool:
-    return _is_mapping(value) and all(map(_whole(0), cast("Mapping[object, object]", value).values()))
+    fits, entries = _whole(0), cast("Mapping[object, object]", value)
+    return _is_mapping(value) and all(isinstance(size, str) or fits(size) for size in entries.values())
 
 
 def _is_mapping(value: object) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 
 import tcpx
 from tcpx.api import copy_module
+from tcpx.inputs import SizeValues, size_values
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.parts import Part, Parts
 from tcpx.tune.arguments import check_arguments
@@ -44,7 +45,7 @@ def tune_by_kernel(
     sampler: str | None = None,
     seed: int = 0,
     params: Mapping[str, Value] | None = None,
-    sizes: Sequence[Mapping[str, int]] = (),
+    sizes: Sequence[SizeValues] = (),
     space: str | Path | SpaceFile | None = None,
     target: str = "native",
     threads: int = 1,
@@ -80,7 +81,7 @@ def tune_by_kernel(
                 fix="pin knobs with params, or --param",
             )
         )
-    given = tuple(Workload(tuple(sorted(values.items()))) for values in sizes)
+    given = tuple(Workload(tuple(sorted(size_values(values).items()))) for values in sizes)
     return ByKernel(
         module=module,
         schedule=tcpx.program_or_default(schedule),

@@ -22,6 +22,7 @@ from typing import Final, TypeGuard, cast
 import yaml
 
 import tcpx
+from tcpx.inputs import size_values
 from tcpx.records import frozen
 from tcpx.tune.places import compose, place_of, suggestion, value_of
 from tcpx.tune.space import Space, Value
@@ -204,17 +205,17 @@ class _Reader:
         if not isinstance(node, yaml.SequenceNode):
             raise self._file.refused("`sizes` is no list", node, "a list of mappings such as {B: 64}", _kind(node))
         for item in node.value:
-            found = dict[str, int]()
+            found = dict[str, int | str]()
             weight = 1.0
             for name, held in self._entries(item, "a mapping such as {B: 64, weight: 2}"):
                 value = value_of(held)
                 if name == "weight" and _is_number(value) and value > 0:
                     weight = float(value)
-                elif name != "weight" and _is_whole(value) and value >= 0:
+                elif name != "weight" and (isinstance(value, str) or (_is_whole(value) and value >= 0)):
                     found[name] = value
                 else:
                     raise self._file.refused(f"`{name}` is no number that fits", held, "a number", _shown(value))
-            yield Workload(tuple(found.items()), weight)
+            yield Workload(tuple(size_values(found).items()), weight)
 
     def _trials(self, node: yaml.Node) -> int:
         value = value_of(node)

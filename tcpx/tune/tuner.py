@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Final
 
 import tcpx
+from tcpx.inputs import SizeValues, size_values
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
@@ -39,7 +40,7 @@ def tune(
     sampler: str | None = None,
     seed: int = 0,
     params: Mapping[str, Value] | None = None,
-    sizes: Sequence[Mapping[str, int]] = (),
+    sizes: Sequence[SizeValues] = (),
     space: str | Path | SpaceFile | None = None,
     seeds: Sequence[Mapping[str, Value]] = (),
     target: str = "native",
@@ -70,7 +71,7 @@ def tune(
     check_arguments(locals())
     started = monotonic()
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()
-    given = tuple(Workload(tuple(sorted(values.items()))) for values in sizes)
+    given = tuple(Workload(tuple(sorted(size_values(values).items()))) for values in sizes)
     program = tcpx.program_or_default(schedule)
     resolved = tcpx.load_target(target).spec
     request = Request(

@@ -7,7 +7,7 @@ from tcpx.emit_c.kernel import build_kernel
 from tcpx.interp import ParamValue, TraceEntry
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
-from tcpx.payload.size_values import size_choices
+from tcpx.payload.size_values import SizeValues, size_choices
 from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
@@ -48,7 +48,7 @@ def bisect(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
-    sizes: Mapping[str, int] | Sequence[Mapping[str, int]] = (),
+    sizes: SizeValues | Sequence[SizeValues] = (),
     seed: int = 0,
     run_kernel: bool = True,
 ) -> Bisection:

@@ -13,6 +13,7 @@ from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.size_values import SizeValues
 from tcpx.payload.verifier import verify_module
 from tcpx.records import frozen
 from tcpx.target import Target
@@ -63,7 +64,7 @@ def bisect_speed(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
-    sizes: Mapping[str, int] | None = None,
+    sizes: SizeValues | None = None,
     seed: int = 0,
     measure: Measure | None = None,
 ) -> SpeedBisection:

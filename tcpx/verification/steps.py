@@ -9,7 +9,7 @@ from tcpx.api import copy_module, program_or_default
 from tcpx.interp import ParamValue, TraceEntry
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
-from tcpx.payload.size_values import size_choices
+from tcpx.payload.size_values import SizeValues, size_choices
 from tcpx.records import frozen
 from tcpx.stepwise import run_stepwise
 from tcpx.target import Target, load_target
@@ -105,7 +105,7 @@ def verify_steps(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
-    sizes: Mapping[str, int] | Sequence[Mapping[str, int]] = (),
+    sizes: SizeValues | Sequence[SizeValues] = (),
     seed: int = 0,
     on_step: Callable[[TraceEntry], None] | None = None,
 ) -> StepVerification:

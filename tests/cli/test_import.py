@@ -210,3 +210,35 @@ def test_only_a_model_is_specialised(files: SimpleNamespace, tcpx_command: Comma
             assert f"{words[0]} of this command is for a model, FILE.onnx" in done.err
     done = tcpx_command("check", files.schedule, "--size", "N=8")
     assert (done.status, "--size and --input are for a model" in done.err) == (2, True)
+
+
+def test_a_size_that_equals_another(tmp_path: Path, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(model_of("f (float[A, K] x, float[K2, B] w) => (float[A, B] y) { y = MatMul(x, w) }"), "model.onnx")
+    sizes = ["--size", "K2=K", "--size", "K=5", "--size", "A=2", "--size", "B=3"]
+    done = tcpx_command("run", "model.onnx", "--random", "0", "--check", *sizes)
+    assert "in   %w: 5x3 float32" in done.out, done.err
+    assert tcpx_command("import", "model.onnx", "-o", "out", "--size", "K2=K").status == 0
+    assert "%w: tensor<[K]x[B]xf32>" in Path("out/model.tcp").read_text(encoding="utf-8")
+    done = tcpx_command("run", "out/model.tcp", "--random", "0", "--size", "K=5", "--size", "A=K", "--size", "B=A")
+    assert "out  %y: 5x5 float32" in done.out, done.err
+    assert (
+        "required a size such as B=64, or K2=K, found 'K=-1'" in tcpx_command("run", "model.onnx", "--size", "K=-1").err
+    )
+
+
+def test_names_that_the_payload_cannot_have(tmp_path: Path, tcpx_command: Command) -> None:
+    model, array = model_of("f (float[3] x) => (float[3] y) { [a] a = Relu(x) y = Neg(a) }"), tmp_path / "o.npy"
+    names = {"x": "-o", "a": "a//", "y": "encoder//MatMul/"}
+    for named in (*model.graph.input, *model.graph.output):
+        named.name = names[named.name]
+    for node in model.graph.node:
+        node.input[:], node.output[:] = [names[x] for x in node.input], [names[x] for x in node.output]
+    onnx.save(model, tmp_path / "model.onnx")
+    text = tcpx.onnx.load(model).module.text()
+    assert "-> %encoder/MatMul: tensor<3xf32>" in text
+    assert tcpx.parse(text).text() == text
+    np.save(array, np.array([1, -1, 2], np.float32))
+    for given in ([f"--input=-o={array}"], ["--input", f"-o={array}"]):
+        done = tcpx_command("run", str(tmp_path / "model.onnx"), *given, "--check")
+        assert "out  %encoder/MatMul: 3 float32, -2 .. -0" in done.out, done.err

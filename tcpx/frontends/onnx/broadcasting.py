@@ -17,6 +17,11 @@ def same(a: Dim, b: Dim) -> bool:
     return is_equal(a, b) is True
 
 
+def unequal(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, Dim] | None:
+    """The first two dims at one place that are not known to be one number."""
+    return next((pair for pair in zip(a, b, strict=False) if not same(*pair)), None)
+
+
 def shown(shape: Sequence[Dim]) -> str:
     """A shape in a message."""
     return f"[{', '.join(map(to_text, shape))}]"
@@ -58,6 +63,7 @@ def broadcast_shape(*shapes: Sequence[Dim]) -> Shape:
         fixed = [extent for extent in extents if is_less(1, extent) is True or same(extent, 0)]
         if len(fixed) > 1:
             met = " and ".join(map(shown, shapes))
-            raise Unsupported(f"the dims {to_text(fixed[0])} and {to_text(fixed[1])} of {met} differ")
+            a, b = fixed[:2]
+            raise Unsupported(f"the dims {to_text(a)} and {to_text(b)} of {met} differ", equal=(a, b))
         found.append(fixed[0] if fixed else maximum(*extents) if extents else 1)
     return tuple(found)

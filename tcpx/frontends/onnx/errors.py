@@ -1,7 +1,7 @@
 """What an import may end with, beside a module."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,10 +29,13 @@ class OnnxError(TcpxError):
         found: str,
         fix: str | None = None,
         sizes: Sequence[Dim] = (),
+        equal: tuple[Dim, Dim] | None = None,
     ) -> "OnnxError":
-        """An error at a node, or about a whole file, which may be none where `sizes` are numbers."""
+        """An error at a node, or about a whole file, which may be none where `sizes` are numbers, or where two sizes
+        are `equal`."""
         where = Location(place, 1, 1) if isinstance(place, str) else place
-        fix = fix or numbers_for(sizes)
+        fix = fix or (equality_of(*equal) if equal else numbers_for(sizes))
+        sizes = equal or sizes
         return cls(Diagnostic(message, payload=where, required=required, found=found, fix=fix), dims_of(sizes))
 
     def with_places(self, schedule: Location | None = None, payload: Location | None = None) -> TcpxError:
@@ -45,14 +48,28 @@ def dims_of(sizes: Iterable[Dim]) -> tuple[str, ...]:
 
 
 def numbers_for(sizes: Sequence[Dim]) -> str | None:
-    """How numbers are given to the dims that sizes depend on, that very number where a dim and a number differ; None
-    where they are numbers."""
-    names = dims_of(sizes)
-    known = [size for size in sizes if isinstance(size, int)]
-    is_pair = len(sizes) == 2 and len(known) == 1 and any(as_symbol(size) for size in sizes)
-    value = str(known[0]) if is_pair else "<number>"
-    python, shell = ", ".join(f'"{name}": {value}' for name in names), " ".join(f"--size {n}={value}" for n in names)
-    return f"sizes={{{python}}}, or {shell}" if names else None
+    """How numbers are given to the dims that sizes depend on; None where they are numbers."""
+    return _said(dict.fromkeys(dims_of(sizes), "<number>"))
+
+
+def equality_of(a: Dim, b: Dim) -> str | None:
+    """How two sizes become equal: a dim that number, or that other dim; else by numbers for what they depend on."""
+    first, second = as_symbol(a), as_symbol(b)
+    match a, b:
+        case (_, int(number)) if first is not None:
+            return _said({first.name: str(number)})
+        case (int(number), _) if second is not None:
+            return _said({second.name: str(number)})
+        case _ if first is not None and second is not None:
+            return _said({second.name: first.name})
+        case _:
+            return numbers_for([a, b])
+
+
+def _said(values: Mapping[str, str]) -> str | None:
+    python = ", ".join(f'"{n}": "{v}"' if v.isidentifier() else f'"{n}": {v}' for n, v in values.items())
+    shell = " ".join(f"--size {name}={value}" for name, value in values.items())
+    return f"sizes={{{python}}}, or {shell}" if values else None
 
 
 def with_numbers(error: VerifyError, sizes: Sequence[Dim]) -> TcpxError:
@@ -108,12 +125,13 @@ class UnsupportedError(OnnxError):
 
 
 class Unsupported(Exception):  # noqa: N818 - a rule says so of one node; the importer collects them
-    """A node that a rule cannot state; the text says why. With numbers for the dims of `sizes` it could."""
+    """A node that a rule cannot state; the text says why. With numbers for the dims of `sizes` it could, or where two
+    sizes were `equal`."""
 
-    def __init__(self, reason: str, sizes: Sequence[Dim] = ()) -> None:
-        fix = numbers_for(sizes)
-        super().__init__(f"{reason}; say numbers: {fix}" if fix else reason)
-        self.dims = dims_of(sizes)
+    def __init__(self, reason: str, sizes: Sequence[Dim] = (), equal: tuple[Dim, Dim] | None = None) -> None:
+        fix = equality_of(*equal) if equal else numbers_for(sizes)
+        super().__init__(f"{reason}; say sizes: {fix}" if fix else reason)
+        self.dims = dims_of(equal or sizes)
 
 
 class NotConstant(Exception):  # noqa: N818 - the importer asks for the inputs, or lists the node

@@ -23,6 +23,7 @@ from tcpx.payload.builder import Builder
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, FuncOp, Module, Value
+from tcpx.payload.size_values import SizeValues
 from tcpx.payload.sizes import Dim, Symbol, as_symbol
 from tcpx.payload.types import TensorType, Type, index, shape_of
 from tcpx.payload.value_ranges import RANGES, Declared, range_entries
@@ -52,14 +53,14 @@ class Imported:
 @dataclass(frozen=True)
 class Source:
     """A model that was read, and how it is imported. `values` are inputs that are constant in it, `sizes` those of its
-    symbols that are numbers, `state` the inputs that lie where these outputs do, True: all caches, with room for
-    `capacity`."""
+    symbols that are numbers or equal another one, `state` the inputs that lie where these outputs do, True: all
+    caches, with room for `capacity`."""
 
     proto: onnx.ModelProto = field(repr=False)
     file: str
     folder: Path
     values: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
-    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    sizes: SizeValues = field(default_factory=dict[str, int | str])
     state: Mapping[str, str] | bool = False
     capacity: int | None = None
 

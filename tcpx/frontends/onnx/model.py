@@ -19,6 +19,7 @@ from tcpx.frontends.onnx.reading import checked, parsed, read_model
 from tcpx.frontends.onnx.symbols import Bound
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
+from tcpx.payload.size_values import SizeValues
 from tcpx.payload.sizes import to_text
 
 MOST_SPECIALIZED: Final = 4096
@@ -84,8 +85,8 @@ class Model(Source):
         constants = self.module.constants
         return {name: array for name in constants if (array := constants.get(name)) is not None}
 
-    def specialized(self, values: Mapping[str, Array] | None = None, sizes: Mapping[str, int] | None = None) -> Model:
-        """The same model with inputs that are constant, and numbers for dims. Raises OnnxError."""
+    def specialized(self, values: Mapping[str, Array] | None = None, sizes: SizeValues | None = None) -> Model:
+        """The same model with inputs that are constant, and numbers or other dims for dims. Raises OnnxError."""
         values = values or {}
         known = {port.name: port.type.tensor_type for port in self.proto.graph.input}
         held = {name: np.asarray(array) for name, array in values.items()}
@@ -106,14 +107,15 @@ def load(
     source: str | Path | bytes | onnx.ModelProto,
     *,
     values: Mapping[str, Array] | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: SizeValues | None = None,
     folder: str | Path | None = None,
     state: Mapping[str, str] | bool = False,
     capacity: int | None = None,
 ) -> Model:
     """Read a model: a path, the bytes of a file, or a ModelProto, whose external data is below `folder`.
 
-    `values` are inputs that are constant, such as shapes; `sizes` says numbers for dims that the model names. `state`
+    `values` are inputs that are constant, such as shapes; `sizes` says numbers for dims that the model names,
+    or which other dim one equals: `{"batch": 1, "K2": "K"}`. `state`
     are inputs, each with the output that is its new value and is put where it lies: `{"h0": "hn"}`. Where that is the
     input with more behind it, by a Concat, the input is a cache with room for `capacity` there, or for as much as a
     call gives, and how much of it is used is an argument of its own, called like that dim. True: all caches. Raises
@@ -137,12 +139,13 @@ def load(
     return model.specialized(values) if values else model
 
 
-def _numbers(file: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    """The sizes of dims as ints. Raises OnnxError."""
+def _numbers(file: str, sizes: SizeValues) -> dict[str, int | str]:
+    """The sizes of dims as ints, and the names of dims that others equal. Raises OnnxError."""
     for name, number in sizes.items():
-        if _count(number) < 0:
-            raise OnnxError.at(file, f"`{name}` has no such size", "an integer, 0 or more", str(number))
-    return {name: _count(number) for name, number in sizes.items()}
+        if not isinstance(number, str) and _count(number) < 0:
+            required = "an integer, 0 or more, or the name of another dim"
+            raise OnnxError.at(file, f"`{name}` has no such size", required, str(number))
+    return {name: number if isinstance(number, str) else _count(number) for name, number in sizes.items()}
 
 
 def _count(number: object) -> int:

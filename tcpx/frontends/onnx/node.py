@@ -276,10 +276,17 @@ class Node:
         """A tensor type."""
         return TensorType(tuple(shape), dtype)
 
-    def error(self, message: str, required: str, found: str, sizes: Sequence[Dim] = ()) -> OnnxError:
-        """An error at this node. It may be none where the dims of `sizes` are numbers."""
+    def error(
+        self,
+        message: str,
+        required: str,
+        found: str,
+        sizes: Sequence[Dim] = (),
+        equal: tuple[Dim, Dim] | None = None,
+    ) -> OnnxError:
+        """An error at this node. It may be none where the dims of `sizes` are numbers, or two sizes are `equal`."""
         message = f"{self.operator} `{self.name}`: {message}"
-        return OnnxError.at(self.place, message, required, found, sizes=sizes)
+        return OnnxError.at(self.place, message, required, found, sizes=sizes, equal=equal)
 
 
 def _constant(index: int, tensor: Tensor) -> str:
@@ -321,9 +328,9 @@ def _written(w: Writer, tensor: Tensor) -> Value:
 
 
 def identifier(name: str) -> str:
-    """A name as the payload may have it."""
+    """A name as the payload may have it, where `//` would begin a comment."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "_./~") else "_" for c in name)
-    held = kept.lstrip("/") or "v"
+    held = "/".join(part for part in kept.split("/") if part) or "v"
     return held if held[0].isalpha() or held[0] == "_" else f"_{held}"
 
 

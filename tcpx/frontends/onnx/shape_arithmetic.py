@@ -12,8 +12,9 @@ import numpy as np
 from tcpx.frontends.onnx.broadcasting import least
 from tcpx.frontends.onnx.node import Node, check_length, dtype_of_onnx, product
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, of_sizes
+from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.size_excess import excess_of_computed
-from tcpx.payload.sizes import Dim, Size, floordiv, is_equal, is_less, is_less_equal, maximum, minimum, mod
+from tcpx.payload.sizes import Dim, Size, floordiv, is_less_equal, maximum, minimum, mod
 from tcpx.payload.types import ScalarType, i1
 
 Fold = Callable[[Node, Sequence[Elements]], "Elements | list[Elements] | None"]
@@ -122,25 +123,21 @@ def _not_negative(elements: Elements) -> bool:
     return all(is_less_equal(0, e) is True for e in elements.ravel().tolist())
 
 
-def _compare(decide: Callable[[Dim, Dim], bool | None]) -> Fold:
-    """A comparison, where it is the same for every value of the symbols."""
-    ufunc = np.frompyfunc(decide, 2, 1)
+def _compare(relation: Relation) -> Fold:
+    """A comparison, where it is the same for every value of the symbols that may be."""
 
     def fold(n: Node, operands: Sequence[Elements]) -> Elements | None:
-        found = np.asarray(ufunc(*operands[:2]), dtype=object)
+        facts = n.w.facts
+        decide = np.frompyfunc(lambda a, b: facts.decide(Predicate.of(relation, a, b)), 2, 1)
+        found = np.asarray(decide(*operands[:2]), dtype=object)
         return None if None in found.ravel().tolist() else np.asarray(found.astype(bool), dtype=object)
 
     return fold
 
 
-def _are_equal(a: Dim, b: Dim) -> bool | None:
-    return False if is_less(a, b) or is_less(b, a) else is_equal(a, b)
-
-
 COMPARISONS: Final[dict[str, Fold]] = {
-    "Equal": _compare(_are_equal),
-    "Less": _compare(is_less), "Greater": _compare(lambda a, b: is_less(b, a)),
-    "LessOrEqual": _compare(is_less_equal), "GreaterOrEqual": _compare(lambda a, b: is_less_equal(b, a)),
+    "Equal": _compare("=="), "Less": _compare("<"), "Greater": _compare(">"), "LessOrEqual": _compare("<="),
+    "GreaterOrEqual": _compare(">="),
 }  # fmt: skip
 FOLDS.update(COMPARISONS)
 

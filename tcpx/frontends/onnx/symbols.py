@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 import onnx
 
 from tcpx.payload.facts import Facts, as_declared
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_substitution import with_facts
+from tcpx.payload.size_values import SizeValues, last_equal
 from tcpx.payload.sizes import Dim, Symbol, as_symbol, symbols, to_text
 from tcpx.payload.text.scope import RESERVED
 
@@ -20,19 +21,24 @@ Bound = tuple[Dim, int]
 """A size and the greatest number that it may be."""
 
 
-class Symbols:
-    """The symbols of a model. `sizes` are numbers for dims by their names in the file, `bounds` what was learned when
-    its nodes were imported before."""
+def _is_name(dim: str) -> bool:
+    """Whether a file names a dim: `?` and the like stand for any number, another one each time."""
+    return any(c.isalnum() or c == "_" for c in dim)
 
-    def __init__(
-        self, inputs: Iterable[onnx.ValueInfoProto], sizes: Mapping[str, int], bounds: Sequence[Bound]
-    ) -> None:
+
+class Symbols:
+    """The symbols of a model. `sizes` are numbers for dims by their names in the file, or other dims that they equal,
+    `bounds` what was learned when its nodes were imported before."""
+
+    def __init__(self, inputs: Iterable[onnx.ValueInfoProto], sizes: SizeValues, bounds: Sequence[Bound]) -> None:
         self.sizes, self.bounds = sizes, bounds
-        self._named = {d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim if d.dim_param}
+        self._named = {d.dim_param: None for i in inputs for d in i.type.tensor_type.shape.dim if _is_name(d.dim_param)}
         self._held: dict[str, Symbol] = {}
         self._names: dict[str, str] = {}
+        for shown in self._named:
+            self._name(shown)
         self.asked: dict[str, None] = {}
-        """What the file calls them."""
+        """The dims that inputs have, as `sizes` calls them, or the file."""
         plain = {s.name: Symbol(s.name, s.lower) for size, _ in bounds for s in symbols(size)}
         held = Predicate(tuple(Comparison("<=", with_facts(size, plain), most) for size, most in bounds))
         self._learned = {old.name: new for old, new in held.refine(plain.values()).items()}
@@ -42,7 +48,7 @@ class Symbols:
         `past + sequence`, of dims that inputs have alone."""
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             return int(dim.dim_value)
-        shown = dim.dim_param or self._unnamed(f"{name}_{index}")
+        shown = dim.dim_param if _is_name(dim.dim_param) else self._unnamed(f"{name}_{index}")
         parts = [part.strip() for part in shown.split("+")]
         if _SUM.fullmatch(shown) and all(p.isdecimal() or p in self._named or p in self.sizes for p in parts):
             return sum((int(p) if p.isdecimal() else self.named(p) for p in parts), start=0)
@@ -53,9 +59,14 @@ class Symbols:
         name = self._name(shown)
         known = name if name in self.sizes and shown not in self.sizes and name not in self._named else shown
         self.asked[known] = None
-        if known in self.sizes:
-            return self.sizes[known]
+        given = last_equal(known, self.sizes) if known in self.sizes else shown
+        return self._symbol(given, least) if isinstance(given, str) else cast("int", given)
+
+    def _symbol(self, given: str, least: int) -> Dim:
+        """The symbol of a dim that has no number, called as in the file or as in the payload."""
+        shown = given if given in self._names else next((s for s, name in self._names.items() if name == given), given)
         if shown not in self._held:
+            name = self._name(shown)
             learned = self._learned.get(name)
             self._held[shown] = Symbol(name, least, learned.upper if learned is not None else None)
         return self._held[shown].size()
@@ -84,8 +95,10 @@ class Symbols:
 
     @property
     def unknown(self) -> list[str]:
-        """The names of `sizes` that no dim so far has."""
-        return [name for name in self.sizes if name not in self.asked]
+        """The names in `sizes` that no dim so far has."""
+        targets = (name for name in self.sizes.values() if isinstance(name, str))
+        known = {*self.asked, *map(self._name, list(self.asked))}
+        return [name for name in (*self.sizes, *targets) if name not in known]
 
     @property
     def declared(self) -> list[Symbol]:

@@ -220,6 +220,9 @@ class Writer:
             raise Unsupported(f"{shown(own)} broadcast to {shown(wide)}, which has fewer dims")
         if isinstance(a.defining_op, Fill):
             return self.fill(a.defining_op.literal, wide, dtype_of(a.type))
+        for k, n in enumerate(own):
+            if not same(n, wide[lead + k]) and (is_less_equal(n, 0) is True or is_less_equal(2, n) is True):
+                raise Unsupported(f"{shown(own)} broadcast to {shown(wide)}", equal=(n, wide[lead + k]))
         if any(n != 1 and not same(n, wide[lead + k]) for k, n in enumerate(own)):
             return self._open(a, wide, lead)
         kept = [k for k, n in enumerate(own) if same(n, wide[lead + k])]

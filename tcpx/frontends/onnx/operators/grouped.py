@@ -35,7 +35,8 @@ def group_query_attention(n: Node) -> Sequence[Result]:
     room: Dim = 0 if past is None else past
     is_even = same(total, room + length) and (past is None or same(batch, 1))
     if past is None and not is_even:
-        raise Unsupported(f"{total} keys without those of steps before, beside {length} new ones", [total, length])
+        reason = f"{total} keys without those of steps before, beside {length} new ones"
+        raise Unsupported(reason, equal=(total, length))
     first = None if is_even else _first(n, length)
     if n.int("do_rotary"):
         places = w.op("iota", shape=(length,), dtype=si64, dim=0)
@@ -46,7 +47,7 @@ def group_query_attention(n: Node) -> Sequence[Result]:
         _, k, v = with_past(n, k, v, 3)
     elif any(n.in_place(3 + at, 1 + at) for at in range(2)):
         reason = "a cache that is state, of several sequences: keys behind the end of each would have to be 0"
-        raise Unsupported(f"{reason}, and they are what the memory holds", [batch, 1])
+        raise Unsupported(f"{reason}, and they are what the memory holds", equal=(batch, 1))
     else:
         k, v = (_placed(n, n.value(3 + at), new, first, maximum(room, total)) for at, new in enumerate((k, v)))
     keys, window = shape_of(k.type)[2], n.int("local_window_size")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tcpx.frontends.onnx.broadcasting import same, shown
+from tcpx.frontends.onnx.broadcasting import same, shown, unequal
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
@@ -70,8 +70,9 @@ def gather_nd(n: Node) -> Result:
     rest = shape_of(indices.type)[:-1]
     if not 0 <= batch <= len(rest) or batch >= len(shape):
         raise n.error("the batch dims", f"0 to {len(rest)}", str(batch))
-    if not all(same(a, b) for a, b in zip(shape[:batch], rest, strict=False)):
-        raise n.error("the batch dims differ", shown(shape[:batch]), shown(rest[:batch]), [*shape[:batch], *rest])
+    other = unequal(shape[:batch], rest)
+    if other is not None:
+        raise n.error("the batch dims differ", shown(shape[:batch]), shown(rest[:batch]), equal=other)
     places = columns(n, indices, shape[batch:])
     if not places:
         return n.w.expand(table, (*rest, *shape))

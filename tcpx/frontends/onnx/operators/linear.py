@@ -27,7 +27,7 @@ def multiplied(n: Node, a: Value, b: Value, dtype: ScalarType) -> Value:
         raise n.error("a product of matrices or vectors", "1 dim or more", f"{shown(lhs)} and {shown(rhs)}")
     inner = lhs[-1], rhs[-2] if len(rhs) > 1 else rhs[0]
     if not same(*inner):
-        raise n.error("the summed dims differ", shown([inner[0]]), shown([inner[1]]), inner)
+        raise n.error("the summed dims differ", shown([inner[0]]), shown([inner[1]]), equal=inner)
     if len(lhs) == 2 and len(rhs) == 2:
         return n.w.op("matmul", a, b, shape=(lhs[0], rhs[1]), dtype=dtype)
     batch = broadcast_shape(lhs[:-2], rhs[:-2])
@@ -69,7 +69,7 @@ def gemm(n: Node) -> Result:
     lhs, rhs = (["k", "m"] if n.int("transA", 0) else ["m", "k"]), (["n", "k"] if n.int("transB", 0) else ["k", "n"])
     inner = n.shape(0)[lhs.index("k")], n.shape(1)[rhs.index("k")]
     if not same(*inner):
-        raise n.error("the summed dims differ", shown([inner[0]]), shown([inner[1]]), inner)
+        raise n.error("the summed dims differ", shown([inner[0]]), shown([inner[1]]), equal=inner)
     made = w.contract(a, b, lhs, rhs, ["m", "n"])
     alpha, beta = n.float("alpha", 1.0), n.float("beta", 1.0)
     made = made if alpha == 1 else w.with_number("mul", made, alpha)

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tcpx.frontends.onnx.broadcasting import broadcast_shape, learn_bounds, least, same, shown
-from tcpx.frontends.onnx.errors import Unsupported
+from tcpx.frontends.onnx.broadcasting import broadcast_shape, learn_bounds, least, same, shown, unequal
+from tcpx.frontends.onnx.errors import Unsupported, equality_of
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx, product
 from tcpx.frontends.onnx.table import Result, grows, rule
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array
@@ -164,9 +164,17 @@ def given_axes(n: Node, index: int) -> list[int] | None:
 def squeeze(n: Node) -> Result:
     """Without dims of 1."""
     own, axes = n.shape(), given_axes(n, 1)
-    chosen = [k for k, d in enumerate(own) if same(d, 1)] if axes is None else n.axes(axes, len(own))
-    if any(not same(own[k], 1) for k in chosen):
-        raise n.error("a dim that is left out is 1", "dims of 1", shown([own[k] for k in chosen]))
+    if axes is None:
+        chosen = [k for k, d in enumerate(own) if same(d, 1)]
+        for k in (k for k in range(len(own)) if k not in chosen):
+            least = Predicate.of("<=", 2, own[k]) if is_less_equal(1, own[k]) else Predicate.of("!=", own[k], 1)
+            message = f"without axes, dim {k} would be left out at size 1; then {equality_of(own[k], 1)} is needed"
+            n.demand(least, message, [own[k]])
+    else:
+        chosen = n.axes(axes, len(own))
+    wider = next((own[k] for k in chosen if not same(own[k], 1)), None)
+    if wider is not None:
+        raise n.error("a dim that is left out is 1", "dims of 1", shown([own[k] for k in chosen]), equal=(wider, 1))
     return n.w.reshape(n.value(0), [d for k, d in enumerate(own) if k not in chosen])
 
 
@@ -219,10 +227,10 @@ def concat(n: Node) -> Result:
     axis = n.axis(rank, default=1 if n.version < 4 else None)
     for k in range(1, len(n.inputs)):
         other = n.ranked(k, rank, rank).shape
-        pairs = [pair for d, pair in enumerate(zip(n.shape(), other, strict=True)) if d != axis]
-        unequal = next((pair for pair in pairs if not same(*pair)), None)
-        if unequal is not None:
-            raise n.error("dims beside the axis differ", shown(n.shape()), shown(other), unequal)
+        beside = [[d for k, d in enumerate(shape) if k != axis] for shape in (n.shape(), other)]
+        pair = unequal(*beside)
+        if pair is not None:
+            raise n.error("dims beside the axis differ", shown(n.shape()), shown(other), equal=pair)
     return n.joined(0, n.values()[1:], axis) if len(n.inputs) > 1 else n.input(0)
 
 
@@ -248,7 +256,8 @@ def split(n: Node) -> Sequence[Result]:
         made.append(n.w.part(n.value(0), axis, offset, size))
         offset = offset + size
     if not same(offset, own[axis]):
-        raise n.error("the parts are not as long as the dim", shown([own[axis]]), shown([offset]), [own[axis], offset])
+        pair = own[axis], offset
+        raise n.error("the parts are not as long as the dim", shown(pair[:1]), shown(pair[1:]), equal=pair)
     return made
 
 

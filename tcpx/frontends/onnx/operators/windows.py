@@ -130,7 +130,7 @@ def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 
         raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
     if groups < 1 or not same(own[1] * groups, shape[1]) or not same(floordiv(own[0], groups) * groups, own[0]):
         both = own[1] * groups, shape[1]
-        raise n.error("channels are groups", f"{groups} groups of {shown(own[1:2])}", shown(shape[1:2]), both)
+        raise n.error("channels are groups", f"{groups} groups of {shown(own[1:2])}", shown(shape[1:2]), equal=both)
     held = windows_of(n, shape[2:], kernel)
     x, count = held.padded(n, x, pad), held.count
     padded = shape_of(x.type)
@@ -202,7 +202,7 @@ def conv_transpose(n: Node) -> Result:
             "x and w have channels and dims",
             f"w of {len(shape)} dims, {groups} groups",
             f"{shown(shape)} and {shown(own)}",
-            [shape[1], own[0]],
+            equal=None if same(own[0], shape[1]) else (own[0], shape[1]),
         )
     if n.ints("kernel_shape", kernel) != kernel:
         raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
