@@ -25,7 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_table(path: str, allow_native: bool) -> int:
-    """Load a table and run its rows of operations."""
+    """Load a table and run its rows."""
     target = tcpx.load_target(path, allow_native=allow_native)
     found = tcpx.verify_rows(target)
     for diagnostic in found:
@@ -33,7 +33,8 @@ def _check_table(path: str, allow_native: bool) -> int:
     if found:
         print(f"{path}: {len(found)} problem(s)", file=sys.stderr)
         return 1
-    print(f"{path}: the table is well formed; {len(target.kernels)} row(s) do what their semantics say")
+    count = len(target.kernels) + len(target.own_rows)
+    print(f"{path}: the table is well formed; {count} row(s) do what their semantics say")
     return 0
 
 

@@ -19,6 +19,7 @@ A row or helper uses a helper by naming it in its C; a C type that is the name o
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from math import log2
 from pathlib import Path
@@ -139,7 +140,7 @@ def read_target(path: Path, features: tuple[str, ...] | None = None, allow_nativ
 
 
 def _is_installed(path: Path) -> bool:
-    return path.resolve().parent == TABLES.resolve()
+    return path.resolve().is_relative_to(TABLES.resolve())
 
 
 def _check_native(root: Node, path: Path) -> None:
@@ -172,17 +173,20 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
         if feature not in described:
             raise unknown_name("feature", feature, described, where=file)
     chosen = _usual(fields) if features is None else tuple(f for f in described if f in features)
-    tables = [fields]
-    for include in fields["include"].items() if "include" in fields else []:
-        tables.insert(len(tables) - 1, read_table(_beside(folder, include.text())).fields(_SHARED_KEYS))
     own = root.fields(_KEYS)
+    includes = [_beside(folder, include.text()) for include in fields["include"].items()] if "include" in fields else []
+    tables = [*(read_table(path).fields(_SHARED_KEYS) for path in includes), fields]
+    paths = [*includes, _beside(folder, own["base"].text()) if "base" in own else folder / file]
     if "base" in own:
         tables.append({key: node for key, node in own.items() if key in _SHARED_KEYS})
+        paths.append(folder / file)
     types = _types(tables)
     helpers, needs = _helpers(tables)
+    of_package = [_is_installed(path) for path in paths]
 
     def read_rows() -> list[InstructionRow]:
-        return [r for r in _rows(tables, types, needs, described) if r.requires is None or r.requires in chosen]
+        rows = _rows(tables, of_package, types, needs, described)
+        return [r for r in rows if r.requires is None or r.requires in chosen]
 
     name = fields["name"].text()
     return Target(
@@ -314,14 +318,26 @@ def _closure(names: set[str], needs: Mapping[str, tuple[str, ...]]) -> tuple[str
 
 def _rows(
     tables: list[dict[str, Node]],
+    of_package: list[bool],
     types: Mapping[LaneType, str],
     needs: Mapping[str, tuple[str, ...]],
     features: Mapping[str, object],
 ) -> list[InstructionRow]:
+    """All rows of the tables. Raises TargetError for a row of a user that an earlier one hides."""
     rows: dict[str, InstructionRow] = {}
-    for table in tables:
+    purposes: dict[tuple[object, ...], list[InstructionRow]] = {}
+    for table, is_installed in zip(tables, of_package, strict=True):
         for node, fields, variables in _expand(table["rows"], {}) if "rows" in table else ():
-            row = _row(node, fields, variables, types, needs)
+            row = replace(_row(node, fields, variables, types, needs), is_installed=is_installed)
+            known = purposes.setdefault(row.purpose, [])
+            earlier = None if is_installed else next((r for r in known if r.hides(row)), None)
+            known.append(row)
+            if earlier is not None:
+                raise node.fail(
+                    "rows that do what no earlier row does: of two that do the same, the first is taken",
+                    found=f"{row.name}, after {earlier.name}{' of the base' if earlier.is_installed else ''}",
+                    fix=f"leave {row.name} out",
+                )
             if row.name in rows:
                 raise node.fail(f"one row named {row.name}", found="two")
             if row.requires is not None and row.requires not in features:

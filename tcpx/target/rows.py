@@ -123,7 +123,8 @@ class InstructionRow:
     `requires` is a feature of the target, `condition` one of CONDITIONS, `alignment` the bytes {p} must be aligned to
     (0: the element's own). A row that `is_slow` is the last choice: an operation that can be expanded into other
     operations is. `helpers` are names of C definitions the template needs, in order of definition. Lane i of a
-    `shuffle` is lane `lanes[i]` of the lanes of both operands, one behind the other.
+    `shuffle` is lane `lanes[i]` of the lanes of both operands, one behind the other. `is_installed` says that a table
+    of the package has it.
     """
 
     name: str
@@ -138,6 +139,17 @@ class InstructionRow:
     helpers: tuple[str, ...] = ()
     lanes: tuple[int, ...] = ()
     is_slow: bool = False
+    is_installed: bool = True
+
+    @property
+    def purpose(self) -> tuple[object, ...]:
+        """What a row is looked for by. Of two rows with one purpose the first is taken, or the one that is fast."""
+        return self.kind, self.semantics, self.result, self.operands, self.lanes, self.condition
+
+    def hides(self, later: "InstructionRow") -> bool:
+        """Whether a later row with the same purpose is never taken beside this one."""
+        is_there = self.requires is None or self.requires == later.requires
+        return is_there and (self.condition is not None or not self.is_slow or later.is_slow)
 
     @property
     def placeholders(self) -> tuple[str, ...]:

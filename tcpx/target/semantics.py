@@ -4,7 +4,7 @@
     operators :  + - * /  & | ^  < <= > >= == !=
     functions :  see FUNCTIONS
 
-Meaning, per lane (`tests/target/evaluate.py` is the executable form):
+Meaning, per lane (`verification/vector_rows/meaning.py` is the executable form):
   * integers wrap around; `/` is defined on floats only;
   * `max`, `min` give NaN if either operand is NaN; which zero they give for a pair of zeros is unspecified;
   * `round` is to nearest, ties to even; `scale2(a, b)` is a * 2**b rounded once, for b integral-valued or NaN;

@@ -68,6 +68,11 @@ class Target:
         return tuple(self._by_name.values())
 
     @property
+    def own_rows(self) -> tuple[InstructionRow, ...]:
+        """The instructions that a table of a user adds; of an installed target, all."""
+        return tuple(row for row in self.rows if self.is_installed or not row.is_installed)
+
+    @property
     def _by_name(self) -> dict[str, InstructionRow]:
         with _READING:
             if not self._names:

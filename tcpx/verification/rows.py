@@ -1,10 +1,12 @@
-"""Does the C of a micro-kernel do what its semantics say."""
+"""Does the C of a row do what its semantics say."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tcpx.api import compile, parse_schedule
+from tcpx.emit_c.driver import build_library
 from tcpx.payload.diagnostics import Diagnostic, Kind, TcpxError
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module, Operation, Value
@@ -12,28 +14,47 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import TensorType, dtype_of, shape_of
-from tcpx.target import KernelRow, Target
+from tcpx.target import InstructionRow, KernelRow, Target
 from tcpx.target.kernels import OUT
 from tcpx.transform import new
 from tcpx.transform.editing import builder_at
 from tcpx.verification.numbers import cases_of, compare
 from tcpx.verification.sizes import adversarial_sizes
+from tcpx.verification.vector_rows.process import wrong_rows
+from tcpx.verification.vector_rows.source import c_source
 
 MARGIN = 5
 """Elements between the rows of an array that is strided."""
 
 
 def verify_rows(target: Target, *, sanitize: bool = True, seed: int = 0) -> tuple[Diagnostic, ...]:
-    """Run the C of each row of a target whose semantics is an operation, and compare it with the evaluator: at the ends
-    of the ranges of its sizes and between, on random numbers, infinities and NaN, with gaps between rows that may have
-    them. Returns an error for each row that is wrong.
+    """Run the C of each row of a target, and compare it with its semantics; the result has an error for each wrong row.
 
-    Under the sanitizers, the default, what the C reads and writes elsewhere is an error as well. Raises CompileError,
-    and TargetError where this CPU cannot run code for the target.
+    A row whose semantics is an operation is compared with the evaluator: at the ends of the ranges of its sizes and
+    between, on random numbers, infinities and NaN, with gaps between rows that may have them. Under the sanitizers, the
+    default, what its C reads and writes elsewhere is an error as well. A row of vectors is run on special values,
+    random bits and moderate numbers, and for every number of lanes on memory that ends at a page without access; not
+    those that a table has from its base or from another table of the package. Raises CompileError, and TargetError
+    where this CPU cannot run code for the target.
     """
     target.require_cpu()
     found = (_verify_row(row, target, sanitize, seed) for row in target.kernels.values())
-    return tuple(diagnostic for diagnostic in found if diagnostic is not None)
+    of_operations = tuple(diagnostic for diagnostic in found if diagnostic is not None)
+    return of_operations + tuple(_verify_vector_rows(target.own_rows, target))
+
+
+def _verify_vector_rows(rows: Sequence[InstructionRow], target: Target) -> Iterator[Diagnostic]:
+    if not rows:
+        return
+    library = build_library(c_source(target, rows), target, 1, "rows")
+    wrong = wrong_rows(library, rows, dict(target.tolerances))
+    for row in rows:
+        if row.name in wrong:
+            yield Diagnostic(
+                f"the C of the row {row.name} does not do what its semantics say",
+                required=f"{row.semantics or row.kind}: {row.signature}",
+                found=wrong[row.name],
+            )
 
 
 def _verify_row(row: KernelRow, target: Target, sanitize: bool, seed: int) -> Diagnostic | None:

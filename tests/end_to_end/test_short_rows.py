@@ -7,8 +7,8 @@ import pytest
 
 import tcpx
 from tcpx.target import Target
+from tcpx.verification.vector_rows.meaning import numpy_dtype
 from tests.guard_pages import run_guarded
-from tests.target.evaluate import numpy_dtype
 
 ROWS = """\
 func @{name}(%x: tensor<[M]x{k}x{dtype}>) -> {results} symbols [M] {{

@@ -8,9 +8,9 @@ import pytest
 import tcpx
 from tcpx.target import LaneType, Target, load_target
 from tcpx.transform.vectors.transposition import network
+from tcpx.verification.vector_rows.meaning import numpy_dtype
 from tests.end_to_end.payloads import TARGETS
 from tests.guard_pages import run_guarded
-from tests.target.evaluate import numpy_dtype
 
 TRANSPOSE = """\
 func @{name}(%x: tensor<{shape}x{dtype}>) -> tensor<{out}x{dtype}> symbols [B, M, N] {{

@@ -9,7 +9,7 @@ import pytest
 
 from tcpx.target import TargetError
 from tcpx.target.semantics import Binary, Call, Operand, normalize, operand_count, parse_semantics
-from tests.target.evaluate import evaluate
+from tcpx.verification.vector_rows.meaning import evaluate
 
 
 def test_parses_calls_and_operators() -> None:

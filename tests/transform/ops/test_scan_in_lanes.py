@@ -12,9 +12,9 @@ from tcpx.payload.text.printer import print_module
 from tcpx.payload.verifier import verify_module
 from tcpx.target import load_target
 from tcpx.transform.language.loader import Program
+from tcpx.verification.vector_rows.meaning import numpy_dtype
 from tests.guard_pages import run_guarded
 from tests.optional_tools import require_cpu_of
-from tests.target.evaluate import numpy_dtype
 from tests.transform.payloads import refusal, run
 
 ROWS = """\

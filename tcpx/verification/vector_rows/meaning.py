@@ -1,4 +1,4 @@
-"""What instruction rows compute, in NumPy: the oracle of the tables and of the instruction level.
+"""What rows of instructions compute, in NumPy.
 
 Arrays have their lanes in the last axis; a scalar is an array of one lane fewer dimension or one that broadcasts.
 """
@@ -166,12 +166,21 @@ def _pow(a: Array, b: Array) -> Array:
     """Of integers modulo two to the width; of a negative exponent, a fraction towards 0."""
     if a.dtype.kind == "f":
         return _through_f64(np.power)(a, b)
-    modulus, less = 1 << 8 * a.dtype.itemsize, {1: lambda _: 1, -1: lambda n: (-1) ** (n % 2)}
-    numbers = [
-        pow(x, n, modulus) if n >= 0 else less.get(x, lambda _: 0)(n) % modulus
-        for x, n in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
-    ]
+    modulus = 1 << 8 * a.dtype.itemsize
+    numbers = [_power(int(x), int(n), modulus) for x, n in zip(a.ravel(), b.ravel(), strict=True)]
     return np.array(numbers, f"u{a.dtype.itemsize}").view(a.dtype).reshape(a.shape)
+
+
+def _power(x: int, n: int, modulus: int) -> int:
+    if n >= 0:
+        return pow(x, n, modulus)
+    return {1: 1, -1: (-1) ** (n % 2)}.get(x, 0) % modulus
+
+
+def _round_away(a: Array) -> Array:
+    """To nearest, ties away from zero."""
+    below_half = np.nextafter(a.dtype.type(0.5), a.dtype.type(0))
+    return np.copysign(np.floor(np.abs(a) + below_half), a)
 
 
 def _left_of(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -223,7 +232,7 @@ _CALLS: dict[str, Callable[..., Array]] = {
     "pow": _pow,
     "rem": _left_of(np.fmod),
     "round": np.rint,
-    "round_away": lambda a: np.copysign(np.floor(np.abs(a) + np.nextafter(a.dtype.type(0.5), a.dtype.type(0))), a),
+    "round_away": _round_away,
     "scale2": _scale2,
     "select": np.where,
     "shift_left": np.left_shift,
