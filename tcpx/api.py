@@ -222,7 +222,7 @@ def compile(
     strided: bool = False,
     sanitize: bool = False,
     tuned: str | Path | None = None,
-    cache: bool = False,
+    cache: bool = True,
     timed: bool = False,
 ) -> Kernel:
     """Compile a payload as a schedule says; without one, as `schedules/default.tcps` says.
@@ -244,8 +244,9 @@ def compile(
     undefined-behaviour sanitizers; where they find something, the call raises SanitizerError at the statement and the
     operation whose C it is.
 
-    With `cache`, a kernel of the same payload, constants, schedule, knobs and target is taken from the build cache
-    where one is, and put there where none is: the next process takes milliseconds. Its `trace` is None.
+    A kernel of the same payload, constants, schedule, knobs and target is taken from the build cache if it has one, and
+    put there if not: the next process takes milliseconds. The code of plugins and the table of a target of your own
+    count by content. With `cache=False` it is always compiled.
 
     A `timed` kernel measures what it does outside of loops, which `Kernel.timings` tells; it takes some 50 ns for each.
     """
@@ -261,8 +262,12 @@ def compile(
         return compile_many([request], target=target, threads=threads, sanitize=sanitize, timed=timed)[0]
 
     if cache and not sanitize and not timed:
-        program = None if schedule is None else program_of(schedule)
-        kernel = cached(module, program, params, load_target(target), threads, name, make)
+        program, chosen = None if schedule is None else program_of(schedule), load_target(target)
+
+        def trace() -> object:
+            return lowered(request, chosen, threads).trace
+
+        kernel = cached(module, program, params, chosen, threads, name, make, trace)
     else:
         kernel = make()
     kernel.schedule = schedule

@@ -18,6 +18,7 @@ from tcpx.api import (
     search_space,
     tuned_record,
 )
+from tcpx.cache import CacheInfo, CachePart, cache_info, clear_cache
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import BoundCall, Kernel
 from tcpx.emit_c.kernel_report import KernelReport
@@ -71,6 +72,8 @@ __all__ = [
     "ArgumentError",
     "Bisection",
     "BoundCall",
+    "CacheInfo",
+    "CachePart",
     "CompileError",
     "CompileRequest",
     "Constraint",
@@ -113,7 +116,9 @@ __all__ = [
     "bisect_speed",
     "bisect_values",
     "build_library",
+    "cache_info",
     "check",
+    "clear_cache",
     "compile",
     "compile_many",
     "emit",

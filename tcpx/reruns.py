@@ -24,6 +24,7 @@ import numpy as np
 
 from tcpx.emit_c.binding import Library, Result
 from tcpx.emit_c.build_cache import build_directories, discard, last_use, stamp, write_whole
+from tcpx.emit_c.cache_size import RUNS, make_place
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.signature import KernelSignature
@@ -34,7 +35,6 @@ from tcpx.payload.size_values import SizeValues
 from tcpx.processor import cpu_flags
 from tcpx.records import frozen
 
-FOLDER: Final = "runs"
 MOST_NOTES: Final = 1000
 """Those that were used least recently go."""
 MOST_TRIES: Final = 5
@@ -135,7 +135,7 @@ class Request:
         """The kernel of a run before, for these files of inputs by name and these sizes, if nothing has changed
         since."""
         for folder in build_directories():
-            path = folder / FOLDER / self._key
+            path = folder / RUNS / self._key
             note = _read(path)
             if note is None or not note.holds(given, sizes):
                 continue
@@ -171,7 +171,7 @@ class Request:
                 facts, (*sources, *files), tuple(sorted(read.missed)), str(library), str(constants), str(entry)
             )
             body = pickle.dumps(note)
-            _write(folder / FOLDER / self._key, hashlib.sha256(body).digest() + body)
+            _write(folder / RUNS / self._key, hashlib.sha256(body).digest() + body)
             if all(state_of(state.path) == state for state in files):
                 return
 
@@ -211,7 +211,7 @@ def _read(path: Path) -> _Note | None:
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        path.parent.mkdir(exist_ok=True)
+        make_place(path.parent, [path.name])
         write_whole(path, content)
     except OSError as error:
         found = error.strerror or str(error)

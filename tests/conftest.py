@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tcpx import request_cache
 from tests import guarded_calls, optional_tools
 from tests.diagnostics.plugin import DiagnosticPolicy
 from tests.long_tests import LONG_TESTS, SLOW_TESTS, LongTests
@@ -42,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(*GARBAGE)
+    request_cache.IS_USED = False  # see tests/kernel_cache.py
     config.pluginmanager.register(guarded_calls, "guarded-calls")
     config.pluginmanager.register(optional_tools, "optional-tools")
     config.pluginmanager.register(LongTests(LONG_TESTS), "long-tests")

@@ -1,8 +1,11 @@
-"""`compile(.., cache=True)`: the same request is not compiled again, any other is."""
+"""The cache of kernels: the same request is not compiled again, any other is."""
 
 from __future__ import annotations
 
-import os
+import importlib
+import shutil
+import sys
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,10 @@ import pytest
 
 import tcpx
 from tcpx import api, request_cache
+from tcpx.code_outside import code_of
+from tcpx.interp.trace import Trace
+from tcpx.transform.language.checker import program
+from tests.kernel_cache import kernel_cache
 
 PAYLOAD = """\
 func @f(%x: tensor<[M]x8xf32>) -> tensor<[M]x4xf32> symbols [M] {
@@ -27,7 +34,7 @@ X = np.arange(24, dtype=np.float32).reshape(3, 8)
 
 
 @pytest.fixture(autouse=True)
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[list[object]]:
     """What was scheduled, in a cache of its own."""
     monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path / "cache"))
     found: list[object] = []
@@ -38,7 +45,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
         return lowered(*arguments)
 
     monkeypatch.setattr(api, "lowered", noted)
-    return found
+    with kernel_cache():
+        yield found
 
 
 def module(text: str = PAYLOAD, scale: float = 1.0, file: str = "f.tcp") -> tcpx.Module:
@@ -48,7 +56,7 @@ def module(text: str = PAYLOAD, scale: float = 1.0, file: str = "f.tcp") -> tcpx
 
 def compiled(payload: tcpx.Module | None = None, schedule: str | None = SCHEDULE, **options: Any) -> tcpx.Kernel:
     given = tcpx.parse_schedule(schedule) if schedule is not None else None
-    return tcpx.compile(payload or module(), given, **{"target": "generic", "cache": True, **options})
+    return tcpx.compile(payload or module(), given, **{"target": "generic", **options})
 
 
 def test_the_same_request_is_not_scheduled_again(made: list[object]) -> None:
@@ -56,9 +64,26 @@ def test_the_same_request_is_not_scheduled_again(made: list[object]) -> None:
         kernel, again = compiled(schedule=schedule), compiled(schedule=schedule)
         assert (again.signature, again.sources, again.remarks) == (kernel.signature, kernel.sources, kernel.remarks)
         assert np.array_equal(kernel(X), again(X))
-        assert kernel.trace is not None
-        assert again.trace is None
     assert len(made) == 2
+
+
+def test_the_trace_is_made_again_when_it_is_read(made: list[object]) -> None:
+    kernel, again = compiled(), compiled()
+    assert len(made) == 1
+    assert isinstance(kernel.trace, Trace)
+    for _ in range(2):
+        assert isinstance(again.trace, Trace)
+        assert [e.statement for e in again.trace.entries] == [e.statement for e in kernel.trace.entries]
+    assert len(made) == 2
+
+
+def test_remarks_and_warnings_are_those_of_the_first(made: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = SCHEDULE.replace("language 1\n", 'language 1\nimport "lib/gemm.tcps" as g\n')
+    for _ in range(2):
+        monkeypatch.setattr(program, "_WARNED", {})  # as in another process
+        with pytest.warns(tcpx.ScheduleWarning, match="nothing reads the import `g`"):
+            compiled(schedule=unread)
+    assert len(made) == 1
 
 
 def test_any_other_request_is(made: list[object], tmp_path: Path) -> None:
@@ -86,7 +111,7 @@ def test_any_other_request_is(made: list[object], tmp_path: Path) -> None:
     for text in (SCHEDULE, "// moved by a line\n" + SCHEDULE):
         library.write_text(text, encoding="utf-8")
         for _ in range(2):
-            tcpx.compile(module(), tcpx.load_schedule(library), target="generic", cache=True)
+            tcpx.compile(module(), tcpx.load_schedule(library), target="generic")
     assert len(made) == len(others) + 2
     assert np.array_equal(compiled(payload=module(scale=2.0))(X), X @ np.full((8, 4), 2.0, np.float32))
 
@@ -98,17 +123,58 @@ def test_without_cache_and_sanitized_it_is_compiled(made: list[object]) -> None:
     assert len(made) == 4
 
 
-def test_what_is_from_outside_is_compiled(made: list[object], tmp_path: Path) -> None:
+def test_a_table_of_a_user_counts_by_its_content(made: list[object], tmp_path: Path) -> None:
     table = tmp_path / "mine.yaml"
-    table.write_text("name: mine\nbase: generic.yaml\nflags: [-O1, -ffp-contract=off]\n", encoding="utf-8")
-    for _ in range(2):
+
+    def own(text: str) -> None:
+        table.write_text(text, encoding="utf-8")
         compiled(target=tcpx.load_target(table, allow_native=True))
+
+    for flags in ("-O1", "-O2", "-O1"):
+        own(f"name: mine\nbase: generic.yaml\nflags: [{flags}, -ffp-contract=off]\n")
     assert len(made) == 2
-    table.write_text("name: generic\nbase: generic.yaml\nl2: 4096\n", encoding="utf-8")
     compiled(target="generic")
     for _ in range(2):  # called like the installed one, of which a kernel is there
-        compiled(target=tcpx.load_target(table))
-    assert len(made) == 5
+        own("name: generic\nbase: generic.yaml\nl2: 4096\n")
+    assert len(made) == 4
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Callable[[str, str], list[type]]]:
+    """A module that uses another one, read anew: the classes of the first."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def read(one: str, other: str) -> list[type]:
+        (tmp_path / "cache_one.py").write_text(f"import cache_other\n\nclass Used:\n    value = {one}\n")
+        (tmp_path / "cache_other.py").write_text(f"import numpy\n\nvalue = {other}\n")
+        for name in ("cache_one", "cache_other"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return [importlib.import_module("cache_one").Used]
+
+    yield read
+    for name in ("cache_one", "cache_other"):
+        sys.modules.pop(name, None)
+
+
+def test_code_from_outside_counts_by_its_content(script: Callable[[str, str], list[type]]) -> None:
+    first = code_of([*script("1", "2"), tcpx.Kernel])
+    assert first is not None
+    assert sorted(first) == ["cache_one", "cache_other", "numpy"], "of an installed package the version"
+    assert first["numpy"] == np.__version__
+    assert first == code_of(script("1", "2"))
+    assert first != code_of(script("2", "2"))
+    assert first != code_of(script("1", "3"))
+
+
+def test_code_that_no_file_tells_is_not_looked_for() -> None:
+    class Local:
+        pass
+
+    typed = type("Typed", (), {"__module__": "typed_in"})
+    assert code_of([Local]) is None
+    assert code_of([typed]) is None
+    assert code_of([]) == {}
 
 
 def test_an_entry_that_is_damaged_is_made_anew(made: list[object], tmp_path: Path) -> None:
@@ -124,27 +190,30 @@ def test_an_entry_that_is_damaged_is_made_anew(made: list[object], tmp_path: Pat
     assert len(made) == 3
 
 
-def test_entries_used_least_recently_go(made: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    several = [{"params": {"rows": 4}}, {"params": {"rows": 2}}, {"name": "other"}]
-    folder = tmp_path / "cache" / "kernels"
-    for age, options in enumerate(several[:2]):
-        compiled(**options)
-        for entry in folder.iterdir():
-            os.utime(entry, (1000.0 + age, 1000.0 + age))
-    size = max(sum(path.stat().st_size for path in entry.iterdir()) for entry in folder.iterdir())
-    monkeypatch.setattr(request_cache, "MOST_BYTES", int(2.5 * size))
-    compiled(**several[0])  # used now: the other one is the oldest
-    compiled(**several[2])
-    assert len(list(folder.iterdir())) == 2
-    assert len(made) == 3
-    compiled(**several[0])
-    compiled(**several[2])
-    assert len(made) == 3
-    compiled(**several[1])
-    assert len(made) == 4
-    monkeypatch.setattr(request_cache, "MOST_BYTES", 1)
-    compiled(threads=2)
-    assert len(list(folder.iterdir())) == 1, "the newest stays, however large"
+@pytest.mark.parametrize("place", ["f.json", "f.c", "", ".."])
+def test_what_is_no_file_or_no_folder_is_made_anew(place: str, made: list[object], tmp_path: Path) -> None:
+    compiled()
+    (entry,) = (tmp_path / "cache" / "kernels").iterdir()
+    path = (entry / place).resolve()
+    if path.is_dir():
+        shutil.rmtree(path)
+        path.write_text("no folder", encoding="utf-8")
+    else:
+        path.unlink()
+        path.mkdir()
+        (path / "inside").write_text("", encoding="utf-8")
+    compiled()
+    compiled()
+    assert len(made) == 2
+    assert path.exists()
+
+
+def test_the_newest_stays_however_large(made: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPX_CACHE_LIMIT", "1")
+    for name in ("one", "other", "other"):
+        compiled(name=name)
+    assert len(list((tmp_path / "cache" / "kernels").iterdir())) == 1
+    assert len(made) == 2
 
 
 def test_a_kernel_that_cannot_be_kept_is_there(made: list[object], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
+from tcpx.emit_c.cache_size import keep_to_limit
 from tcpx.emit_c.compiler import Compiler, find_compiler, output_of
 from tcpx.emit_c.headers import words_for
 from tcpx.payload.diagnostics import CompileError, Diagnostic
@@ -176,6 +177,7 @@ def _build(
             seal(made)
             put(text, directory / text.name)
             put(made, directory / made.name)
+        keep_to_limit(directory, directory / made.name)
     except OSError as error:
         raise CompileError(
             Diagnostic(

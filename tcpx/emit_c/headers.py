@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Final
 
 from tcpx.emit_c.build_cache import is_intact, put, seal, stamp, write_whole
+from tcpx.emit_c.cache_size import make_place
 from tcpx.emit_c.compiler import Compiler, output_of
 from tcpx.payload.diagnostics import CompileError
 
@@ -37,6 +38,7 @@ def words_for(
     header = directory / f"headers-{key(head[1])}.h"
     made = header.with_name(f"{header.name}.gch")
     if not header.is_file():
+        make_place(directory, [header.name])
         write_whole(header, head[1].encode())
         return ()
     if not _can_be_read(made):

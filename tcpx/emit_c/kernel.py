@@ -103,15 +103,16 @@ class Kernel:
         "_constants",
         "_library",
         "_printed",
+        "_trace",
         "c_source",
         "kept_in",
+        "make_trace",
         "remarks",
         "schedule",
         "signature",
         "sources",
         "target",
         "threads",
-        "trace",
         "tuned",
     )
 
@@ -140,7 +141,9 @@ class Kernel:
         """What was compiled, by file: first that of the kernel, then one for each function that it calls."""
         self.target = target
         self.threads = signature.threads
-        self.trace = trace
+        self._trace = trace
+        self.make_trace: Callable[[], object] | None = None
+        """Of a kernel from the cache: runs its schedule, for `trace`."""
         self.schedule = schedule
         self.remarks = remarks
         """What the schedule left as it is where it could, and why: warnings."""
@@ -167,6 +170,14 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature} for {self.target.name}, {self.threads} thread(s)>"
+
+    @property
+    def trace(self) -> object:
+        """What each step of the schedule did; None for a kernel that was loaded from a folder. For one from the cache
+        of kernels the schedule runs again when this is read first."""
+        if self.make_trace is not None:
+            self._trace, self.make_trace = self.make_trace(), None
+        return self._trace
 
     @property
     def library_path(self) -> Path:

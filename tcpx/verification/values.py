@@ -189,7 +189,14 @@ class _Kernels:
         self.count += 1
         self.on_probe(self.count)
         setting = self.setting
-        kernel = compile(module, setting.program, params=setting.params, target=setting.target, threads=setting.threads)
+        kernel = compile(
+            module,
+            setting.program,
+            params=setting.params,
+            target=setting.target,
+            threads=setting.threads,
+            cache=False,
+        )
         results = kernel(*(array.copy() for array in arrays))
         return results if isinstance(results, tuple) else (results,)
 

@@ -16,7 +16,7 @@ import pytest
 
 import tcpx
 
-SUBCOMMANDS = ("run", "emit", "check", "explain", "bench", "tune", "freeze", "diff", "fmt", "ops", "import")
+SUBCOMMANDS = ("run", "emit", "check", "explain", "bench", "tune", "freeze", "diff", "fmt", "ops", "import", "cache")
 Command = Callable[..., SimpleNamespace]
 
 

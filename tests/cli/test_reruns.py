@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tcpx import reruns
 from tcpx.cli import main
+from tests.kernel_cache import kernel_cache
 
 Command = Callable[..., SimpleNamespace]
 PAYLOAD = """\
@@ -56,11 +59,12 @@ class Case:
 
 
 @pytest.fixture
-def case(tmp_path: Path, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> Case:
+def case(tmp_path: Path, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> Generator[Case]:
     """In a cache of its own, on a file system whose clock ticks as often as files change here."""
     monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(reruns, "TICK", 0)
-    return Case(tmp_path, tcpx_command)
+    with kernel_cache():
+        yield Case(tmp_path, tcpx_command)
 
 
 def replaced(path: Path, content: bytes) -> None:
@@ -174,14 +178,28 @@ def test_what_was_kept_is_damaged(case: Case) -> None:
         assert [case.is_read() for _ in range(2)] == [True, False]
 
 
-def test_where_nothing_can_be_written(case: Case) -> None:
+def test_where_nothing_can_be_written(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a full disk: the run is as it would be."""
-    (case.folder / "cache").mkdir(mode=0o700)
-    (case.folder / "cache" / "runs").write_text("no folder", encoding="utf-8")
-    with warnings.catch_warnings():
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with warnings.catch_warnings(), monkeypatch.context() as patch:
         warnings.simplefilter("always")
-        assert case.is_read(said="warning: the run is not noted for other processes: File exists\n")
-    (case.folder / "cache" / "runs").unlink()
+        patch.setattr(reruns, "write_whole", full)
+        assert case.is_read(said="warning: the run is not noted for other processes: No space left on device\n")
+    assert [case.is_read() for _ in range(2)] == [True, False]
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_what_is_no_note_is_written_anew(case: Case, is_folder: bool) -> None:
+    case.is_read()
+    (note,) = (case.folder / "cache" / "runs").iterdir()
+    shutil.rmtree(note.parent) if not is_folder else note.unlink()
+    if is_folder:
+        (note / "inside").mkdir(parents=True)
+    else:
+        note.parent.write_text("no folder", encoding="utf-8")
     assert [case.is_read() for _ in range(2)] == [True, False]
 
 

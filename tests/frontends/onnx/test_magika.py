@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tcpx
+from tests.kernel_cache import kernel_cache
 from tests.optional_tools import MAGIKA, ONNXRUNTIME
 
 pytestmark = [pytest.mark.slow, MAGIKA.needed]
@@ -46,7 +47,8 @@ def features(content: bytes) -> np.ndarray:
 def kernel() -> Any:
     path = folder() / "model.onnx"
     assert hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
-    return tcpx.compile(tcpx.onnx.load(path).module, cache=True)
+    with kernel_cache():
+        return tcpx.compile(tcpx.onnx.load(path).module)
 
 
 def test_kinds_of_files(kernel: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tcpx
+from tests.kernel_cache import kernel_cache
 from tests.optional_tools import CMAKE, MINILM, ONNXRUNTIME, SAFETENSORS, TORCH
 
 pytestmark = [
@@ -74,7 +75,8 @@ def minilm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 @ONNXRUNTIME.needed
 def test_minilm_beside_pytorch_and_onnx_runtime(minilm: tuple[Any, Path]) -> None:
     model, path = minilm
-    kernel = tcpx.compile(tcpx.onnx.load(path).module, cache=True)
+    with kernel_cache():
+        kernel = tcpx.compile(tcpx.onnx.load(path).module)
     beside_torch(model, kernel, SIZES)
     runtime: Any = import_module("onnxruntime").InferenceSession(str(path))
     for batch, length in SIZES:
@@ -89,7 +91,8 @@ def test_minilm_beside_pytorch_and_onnx_runtime(minilm: tuple[Any, Path]) -> Non
 def test_the_c_library_of_minilm_gives_the_same_numbers(minilm: tuple[Any, Path], tmp_path: Path) -> None:
     _, path = minilm
     module = tcpx.onnx.load(path).module
-    kernel = tcpx.compile(module, cache=True)
+    with kernel_cache():
+        kernel = tcpx.compile(module)
     folder = tcpx.emit(module).write(tmp_path / "library")
     for words in (["-S", ".", "-B", "build"], ["--build", "build"]):
         subprocess.run(["cmake", *words], cwd=folder, check=True, capture_output=True)
