@@ -32,6 +32,23 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+@pytest.fixture
+def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies do not measure the machine, which takes seconds, and on a busy one half a minute each time: a winner runs
+    in a quiet moment and is faster than the limits, so that they are measured again."""
+    from tcpx.measure.instruction_loops import READ, instruction_loops
+    from tcpx.measure.limits import Limits, Machine
+
+    def known(machine: Machine, beaten: Limits | None = None) -> Limits:
+        """Rates above those of any machine."""
+        loops, caches = instruction_loops(machine.target), machine.caches()
+        names = [loop.name for loop in loops if loop.kind != READ] + [f"read_{level}" for level in (*caches, "memory")]
+        return Limits(len(machine.threads.cpus), dict.fromkeys(names, 1e13), caches)
+
+    monkeypatch.setattr("tcpx.tune.evaluation.kept_limits", known)
+    monkeypatch.setattr("tcpx.tune.evaluation.raised_limits", known)
+
+
 GARBAGE = 100_000, 20, 50
 """Payloads and syntax trees are many small objects that live for a test: with Python's own thresholds, looking for
 garbage among them takes a sixth of the time."""

@@ -27,7 +27,13 @@ def storage(files: SimpleNamespace) -> str:
 
 
 @pytest.fixture
-def tune(files: SimpleNamespace, storage: str, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+def tune(
+    files: SimpleNamespace,
+    storage: str,
+    tcpx_command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    known_limits: None,
+) -> Command:
     """`tune("--trials", "2")`: on the small payload."""
 
     def run(*words: str) -> SimpleNamespace:
