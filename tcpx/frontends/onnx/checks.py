@@ -9,11 +9,9 @@ import onnx
 
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
-from tcpx.frontends.onnx.schemas import fits, schema_of, with_defaults
+from tcpx.frontends.onnx.schemas import fits, with_defaults
 from tcpx.frontends.onnx.table import Result
 
-OLDEST_OPSET: Final = 7
-"""Some operators before it train unless they say otherwise, or broadcast by attributes."""
 WITHOUT_EFFECT: Final = frozenset(
     (
         *("then_branch", "else_branch", "saturate", "round_mode", "storage_order", "count_include_pad"),
@@ -23,15 +21,6 @@ WITHOUT_EFFECT: Final = frozenset(
 """Attributes that are not looked at where they change nothing: of branches that are not taken, of dtypes that payloads
 do not have, of results that are not asked for, of windows without padding, of a model that does not train, of axes
 that are given."""
-
-
-def check_age(schema: onnx.defs.OpSchema, version: int) -> None:
-    """Raise Unsupported for an operator of an old opset that became another one."""
-    if schema.domain or version >= OLDEST_OPSET:
-        return
-    later = schema_of(schema.name, OLDEST_OPSET)
-    if later is None or later.since_version != schema.since_version:
-        raise Unsupported(f"another operator in opset {version} than from opset {OLDEST_OPSET} on")
 
 
 def check_node(node: Node, schema: onnx.defs.OpSchema) -> None:

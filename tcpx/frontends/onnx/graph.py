@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 import onnx
 
-from tcpx.frontends.onnx.checks import check_age, check_node, check_whole
+from tcpx.frontends.onnx.checks import check_node, check_whole
 from tcpx.frontends.onnx.errors import BoundedSize, Finding, NotConstant, OnnxError, Unsupported, with_numbers
 from tcpx.frontends.onnx.node import Node, identifier
+from tcpx.frontends.onnx.old_opsets import as_of_opset_7
 from tcpx.frontends.onnx.operators import REFUSED, RULES
 from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS, versions_of
 from tcpx.frontends.onnx.schemas import body_of, schema_of, with_defaults
@@ -74,11 +75,13 @@ class Importer:
         self.writer = writer
         self.file, self.reads, self.functions = file, reads, functions
         self.findings: list[Finding] = []
+        self.unknown: NotConstant | None = None
+        """The first value that has to be known and is not."""
         self.count = self.called = self.unrolled = 0
 
     def run(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
         """Import nodes in their order. Those that are not supported are noted, and those that need their results are
-        left out. Raises OnnxError, and NotConstant for the first value that has to be known."""
+        left out, as are those that need a value to be known that is not. Raises OnnxError."""
         for proto in nodes:
             self.count += 1
             if self.count > MOST_NODES:
@@ -119,6 +122,8 @@ class Importer:
                 made = self._import(proto, name, place, inputs, outputs, scope)
             except Unsupported as error:
                 self.findings.append(Finding(name, proto.op_type, str(error), place, error.dims))
+            except NotConstant as error:
+                self.unknown = self.unknown or error
             except VerifyError as error:
                 sizes = [d for t in inputs if t is not None for d in t.shape]
                 raise with_numbers(error, sizes).with_places(payload=place) from error
@@ -173,17 +178,17 @@ class Importer:
             raise Unsupported(
                 f"no operator {operator} that is known here" if domain else f"no operator of opset {version}"
             )
-        check_age(schema, version)
         check_node(node, schema)
         if operator in REFUSED:
             raise Unsupported(REFUSED[operator])
+        self.writer.place, self.writer.prefix = place, scope.prefix + identifier(next(filter(None, outputs), name))
+        node, schema = as_of_opset_7(node, schema, version)
         if node.operator == "CastLike":  # of the other operand only the dtype is read
             to = onnx.helper.np_dtype_to_tensor_dtype(node.dtype(1).numpy)
             node = replace(node, operator="Cast", inputs=inputs[:1], attributes={"to": to})
         known = None if domain else folded(node)
         if known is not None:
             return known
-        self.writer.place, self.writer.prefix = place, scope.prefix + identifier(next(filter(None, outputs), name))
         rule = RULES.get(operator if domain else node.operator)
         if rule is None:
             body = body_of(schema, proto, attributes, inputs, version)
@@ -274,6 +279,8 @@ class Importer:
         found = [inner.values.get(output.name) for output in graph.output]
         held = [f for f in found if f is not None]
         if len(held) != len(found):
+            if self.unknown is not None:
+                raise self.unknown
             raise Unsupported("a branch with nodes that are not supported")
         return held
 

@@ -201,8 +201,13 @@ class Import:
         importer.findings = self.findings
         w.caches = {(s.input, s.result): partial(s.append, w) for s in self.states.values() if s.result}
         importer.run(graph.node, Scope(values, versions, own=set(values)))
+        unknown = importer.unknown
         if self.findings:
-            raise UnsupportedError.of(model.file, self.findings)
+            more = [Finding(unknown.node, unknown.operator, str(unknown), unknown.place)] if unknown is not None else []
+            found = sorted([*self.findings, *more], key=lambda finding: finding.place.line if finding.place else 0)
+            raise UnsupportedError.of(model.file, found)
+        if unknown is not None:
+            raise unknown
         by_output = {s.output: s for s in self.states.values()}
         results: list[Value] = []
         for output in graph.output:

@@ -1,4 +1,5 @@
-"""ONNX's own tests of nodes, through its own runner: each by the reference evaluator, then by the compiled kernel."""
+"""ONNX's own tests of nodes and small models, through its own runner: each by the reference evaluator, then by the
+compiled kernel."""
 
 from __future__ import annotations
 
@@ -20,33 +21,49 @@ import tcpx
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import dtype_of_onnx
 
-LISTED = Path(__file__).with_name("not_passing.txt")
-SUITE = "OnnxBackendNodeModelTest"
+LISTED = [Path(__file__).with_name(name) for name in ("not_passing.txt", "not_passing_models.txt")]
+SUITES = {
+    "node": "OnnxBackendNodeModelTest", "simple": "OnnxBackendSimpleModelTest",
+    "pytorch-converted": "OnnxBackendPyTorchConvertedModelTest",
+    "pytorch-operator": "OnnxBackendPyTorchOperatorModelTest",
+}  # fmt: skip
+"""Those that the package ships with its models, by what its loader calls them."""
 FAILURES = (tcpx.TcpxError, AssertionError)
 
 
 @cache
 def listed() -> dict[str, str]:
     """The tests that do not pass, each with its reason."""
-    lines = [line for line in LISTED.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    entries = [(name, reason) for name, _, reason in (line.partition(": ") for line in lines)]
-    assert [name for name, _ in entries] == sorted({name for name, _ in entries}), "sorted, each once"
-    assert all(reason for _, reason in entries), "each with a reason"
-    return dict(entries)
+    found: dict[str, str] = {}
+    for path in LISTED:
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+        entries = [(name, reason) for name, _, reason in (line.partition(": ") for line in lines)]
+        assert [name for name, _ in entries] == sorted({name for name, _ in entries}), "sorted, each once"
+        assert all(reason for _, reason in entries), "each with a reason"
+        assert found.keys().isdisjoint(dict(entries)), "in one of the lists"
+        found.update(entries)
+    return found
 
 
 @cache
 def models() -> dict[str, onnx.ModelProto]:
-    """The models of the tests that concern us: default domain, tensors of supported dtypes. By the name of the test."""
+    """The models of the tests of nodes that concern us, in the default domain with tensors of supported dtypes, and of
+    all tests of the other suites. By the name of the test."""
     found: dict[str, onnx.ModelProto] = {}
-    with warnings.catch_warnings(action="ignore"):  # of the arithmetic of what is expected
-        cases = load_model_tests(kind="node")
-    for case in cases:
-        model = case.model if case.model is not None else onnx.load(f"{case.model_dir}/model.onnx")
-        ports = [*model.graph.input, *model.graph.output]
-        if all(opset.domain == "" for opset in model.opset_import) and all(map(_is_supported, ports)):
-            found[case.name] = model
+    for kind in SUITES:
+        with warnings.catch_warnings(action="ignore"):  # of the arithmetic of what is expected
+            cases = load_model_tests(kind=kind)
+        for case in cases:
+            model = case.model if case.model is not None else onnx.load(f"{case.model_dir}/model.onnx")
+            if kind != "node" or _concerns_us(model):
+                assert case.name not in found, "one test of a name"
+                found[case.name] = model
     return found
+
+
+def _concerns_us(model: onnx.ModelProto) -> bool:
+    ports = [*model.graph.input, *model.graph.output]
+    return all(opset.domain == "" for opset in model.opset_import) and all(map(_is_supported, ports))
 
 
 def _is_supported(port: onnx.ValueInfoProto) -> bool:
@@ -111,11 +128,12 @@ class TcpxBackend(Backend):
 
 
 @cache
-def suite() -> tuple[TcpxBackend, Any]:
-    """The runner of ONNX with our backend, and its class of tests."""
+def suite() -> tuple[TcpxBackend, dict[str, Any]]:
+    """The runner of ONNX with our backend, and the class of each of its tests, by name."""
     backend = TcpxBackend()
     with warnings.catch_warnings(action="ignore"):
-        return backend, BackendTest(cast("type[Backend]", backend), __name__).test_cases[SUITE]
+        classes = BackendTest(cast("type[Backend]", backend), __name__).test_cases
+    return backend, {name: classes[held] for held in SUITES.values() for name in vars(classes[held])}
 
 
 def failures(names: Sequence[str]) -> dict[str, str]:
@@ -127,7 +145,7 @@ def failures(names: Sequence[str]) -> dict[str, str]:
     for name in names:
         backend.noted, backend.kernels = [], None
         try:
-            getattr(cases(f"{name}_cpu"), f"{name}_cpu")()
+            getattr(cases[f"{name}_cpu"](f"{name}_cpu"), f"{name}_cpu")()
         except FAILURES as error:
             found[name] = _words(error)
             continue
@@ -137,7 +155,7 @@ def failures(names: Sequence[str]) -> dict[str, str]:
     backend.kernels = iter(_compiled(requests))
     for name in right:
         try:
-            getattr(cases(f"{name}_cpu"), f"{name}_cpu")()
+            getattr(cases[f"{name}_cpu"](f"{name}_cpu"), f"{name}_cpu")()
         except FAILURES as error:
             found[name] = f"compiled: {_words(error)}"
     return found

@@ -6,6 +6,8 @@ from functools import reduce
 from math import ceil, floor, inf, log
 from typing import Final
 
+import numpy as np
+
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.table import RULES, Result, Rule, rule
@@ -15,7 +17,7 @@ from tcpx.payload.types import bf16, dtype_of, f16, f32, f64, i1, shape_of
 UNARY: Final = {
     "Abs": "abs", "Neg": "neg", "Sqrt": "sqrt", "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan",
     "Tanh": "tanh", "Sigmoid": "sigmoid", "Erf": "erf", "Reciprocal": "reciprocal", "Sign": "sign", "Relu": "relu",
-    "Softplus": "softplus", "HardSwish": "hardswish", "Not": "not", "BitwiseNot": "not",
+    "Softplus": "softplus", "Not": "not", "BitwiseNot": "not",
 }  # fmt: skip
 ROUNDING: Final = {"Floor": "floor", "Ceil": "ceil", "Round": "round"}
 BINARY: Final = {
@@ -26,6 +28,7 @@ COMPARISONS: Final = {
     "Equal": "equal", "Less": "less", "Greater": "greater", "LessOrEqual": "less_equal",
     "GreaterOrEqual": "greater_equal",
 }  # fmt: skip
+_LARGEST: Final = float(np.finfo(np.float32).max)
 VARIADIC: Final = {"Max": "max", "Min": "min", "Sum": "add"}
 
 
@@ -132,11 +135,15 @@ def where(n: Node) -> Result:
 
 @rule("Clip")
 def clip(n: Node) -> Result:
-    """Between bounds, which are attributes before opset 11."""
+    """Between bounds, which are attributes before opset 11. Those of opset 6 are finite where they are left out."""
     x, dtype = n.value(0), n.dtype()
     bounds: list[Value | None]
     if n.version < 11:
-        bounds = [n.w.fill(n.float(key), (), dtype) if n.raw(key) is not None else None for key in ("min", "max")]
+        usual = (-_LARGEST, _LARGEST) if n.version >= 6 else (None, None)
+        given = [
+            n.raw(key) if n.raw(key) is not None else bound for key, bound in zip(("min", "max"), usual, strict=True)
+        ]
+        bounds = [n.w.fill(bound, (), dtype) if bound is not None else None for bound in given]
     else:
         bounds = [n.optional(1), n.optional(2)]
     for word, bound in zip(("max", "min"), bounds, strict=True):
@@ -205,7 +212,11 @@ def thresholded_relu(n: Node) -> Result:
 @rule("HardSigmoid")
 def hard_sigmoid(n: Node) -> Result:
     """alpha x + beta between 0 and 1."""
-    made = n.w.with_number("add", scaled(n, n.value(0), n.float("alpha", 0.2)), n.float("beta", 0.5))
+    return _hard_sigmoid(n, n.value(0), n.float("alpha", 0.2), n.float("beta", 0.5))
+
+
+def _hard_sigmoid(n: Node, x: Value, alpha: float, beta: float) -> Value:
+    made = n.w.with_number("add", scaled(n, x, alpha), beta)
     return n.w.with_number("min", n.w.with_number("max", made, 0), 1)
 
 
@@ -242,9 +253,16 @@ def gelu(n: Node) -> Result:
 
 @rule("Swish")
 def swish(n: Node) -> Result:
-    """x sigmoid(alpha x)."""
+    """x sigmoid(alpha x): NaN at -inf, as by ONNX's function."""
     x, alpha = n.value(0), n.float("alpha", 1.0)
-    return n.w.unary("silu", x) if alpha == 1 else n.w.binary("mul", x, n.w.unary("sigmoid", scaled(n, x, alpha)))
+    return n.w.binary("mul", x, n.w.unary("sigmoid", x if alpha == 1 else scaled(n, x, alpha)))
+
+
+@rule("HardSwish")
+def hard_swish(n: Node) -> Result:
+    """x hardsigmoid(x): NaN at -inf, as by ONNX's function."""
+    x = n.value(0)
+    return n.w.binary("mul", x, _hard_sigmoid(n, x, 1 / 6, 0.5))
 
 
 def _wide(n: Node) -> Value:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from tcpx.frontends.onnx.broadcasting import same, shown, unequal
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
+from tcpx.frontends.onnx.values import Tensor, of_array
 from tcpx.frontends.onnx.writing import Build
+from tcpx.payload.evaluator import Array
 from tcpx.payload.indexing_maps import dims, element_of
 from tcpx.payload.ir import Attribute, Value
 from tcpx.payload.sizes import Dim
@@ -144,6 +148,43 @@ def scatter_elements(n: Node) -> Result:
     counted = [n.w.op("iota", shape=given, dtype=si64, dim=k) for k in others]
     where = [element_of(1) if k == axis else element_of(2 + others.index(k)) for k in range(rank)]
     return _scattered(n, table, [n.value(2), places, *counted], names, [], [at, at, *[at] * len(counted), where])
+
+
+@rule("NonZero")
+def non_zero(n: Node) -> Result:
+    """The places of the elements of a tensor that is known, of those that are not 0: a row for each dim."""
+    given = _given(n)
+    places = np.nonzero(given) if given.ndim else np.empty((0, int(bool(given))))
+    return _known(n, 0, np.array(places, np.int64))
+
+
+@rule("Unique")
+def unique(n: Node) -> Sequence[Result]:
+    """The different elements, or parts along an axis, of a tensor that is known: sorted, or in the order of the first
+    of each; where these stand, which of them each part is, and how often each is there."""
+    given = _given(n)
+    axis = n.axis(given.ndim) if n.raw("axis") is not None else None
+    values, first, inverse, counts = np.unique(given, True, True, True, axis=axis)
+    if not n.int("sorted", 1):
+        order = np.argsort(first)
+        values = np.take(values, order, 0 if axis is None else axis)
+        first, inverse, counts = first[order], np.argsort(order)[inverse], counts[order]
+    return [_known(n, k, array) for k, array in enumerate((values, first, inverse.ravel(), counts))]
+
+
+def _given(n: Node) -> Array:
+    """The operand, whose elements decide the shape of the result. Raises Unsupported, and NotConstant for a list."""
+    if n.input(0).array is None and n.input(0).rank > 1:
+        raise Unsupported("the shape of its result depends on data")
+    return n.array(0)
+
+
+def _known(n: Node, result: int, array: Array) -> Tensor:
+    """Numbers as a result of the node."""
+    made = of_array(n.outputs[result] if n.wants(result) else "", np.ascontiguousarray(array), n.input(0).sources)
+    if made is None:
+        raise Unsupported(f"the dtype {array.dtype}")
+    return made
 
 
 @rule("OneHot")

@@ -116,11 +116,12 @@ def _summed(n: Node, names: Sequence[list[str]], result: list[str]) -> Value:
     if len(set(result)) != len(result):
         raise Unsupported("a dim that the result has twice")
     w = n.w
-    value, own = n.value(0), names[0]
-    for k in range(1, len(names)):
-        behind = {name for term in names[k + 1 :] for name in term} | set(result)
-        out = [x for x in dict.fromkeys([*own, *names[k]]) if x in behind]
-        value, own = w.contract(value, n.value(k), own, names[k], out), out
+    factors = _broadcast(n, names)
+    value, own = factors[0]
+    for k, (factor, dims) in enumerate(factors[1:], 1):
+        behind = {name for _, term in factors[k + 1 :] for name in term} | set(result)
+        out = [x for x in dict.fromkeys([*own, *dims]) if x in behind]
+        value, own = w.contract(value, factor, own, dims, out), out
     if len(names) == 1 and (len(set(own)) != len(own) or set(own) != set(result)):
         one = w.fill(1, (), dtype_of(value.type))
         kept = [x for x in dict.fromkeys(own) if x in result]
@@ -128,6 +129,23 @@ def _summed(n: Node, names: Sequence[list[str]], result: list[str]) -> Value:
     if any(x not in own for x in result):
         raise n.error("the result has a dim that no operand has", ", ".join(own), ", ".join(result))
     return w.transpose(value, [own.index(x) for x in result])
+
+
+def _broadcast(n: Node, names: Sequence[list[str]]) -> list[tuple[Value, list[str]]]:
+    """Each operand with the names of its dims, where dims of one name have one size: a dim of 1 that others repeat is
+    left out, and one that a call may make 1 is expanded."""
+    sizes: dict[str, list[Dim]] = {}
+    for k, term in enumerate(names):
+        for name, size in zip(term, n.shape(k), strict=True):
+            sizes.setdefault(name, []).append(size)
+    whole = {name: broadcast_shape(*([size] for size in found))[0] for name, found in sizes.items()}
+    factors: list[tuple[Value, list[str]]] = []
+    for k, term in enumerate(names):
+        value, kept = n.value(k), [not same(d, 1) or same(whole[x], 1) for x, d in zip(term, n.shape(k), strict=True)]
+        own = [name for name, is_kept in zip(term, kept, strict=True) if is_kept]
+        value = n.w.reshape(value, [d for d, is_kept in zip(n.shape(k), kept, strict=True) if is_kept])
+        factors.append((n.w.expand(value, [whole[name] for name in own]), own))
+    return factors
 
 
 def shifted(n: Node, value: Value, zero: Value | None, axis: int | None = None) -> Value:

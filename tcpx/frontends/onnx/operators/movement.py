@@ -119,8 +119,13 @@ def reshape(n: Node) -> Result:
     """Another shape; 0 stands for the dim of the operand, -1 for what is left."""
     own = n.shape()
     wanted = n.dims(1) if n.version >= 5 else list(n.ints("shape"))
+    zeros = [k for k, d in enumerate(wanted) if isinstance(d, int) and d == 0]
     if not n.int("allowzero", 0):
-        wanted = [own[k] if isinstance(d, int) and d == 0 and k < len(own) else d for k, d in enumerate(wanted)]
+        if any(k >= len(own) for k in zeros):
+            raise n.error("0 stands for a dim of the operand", f"0 among the first {len(own)} dims", shown(wanted))
+        wanted = [own[k] if k in zeros else d for k, d in enumerate(wanted)]
+    elif zeros and -1 in wanted:
+        raise n.error("with `allowzero`, what -1 stands for is not known beside 0", "0 or -1", shown(wanted))
     if sum(isinstance(d, int) and d == -1 for d in wanted) > 1:
         raise n.error("more than one dim is left open", "one -1", shown(wanted))
     rest = [d for d in wanted if not (isinstance(d, int) and d == -1)]

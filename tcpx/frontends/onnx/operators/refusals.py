@@ -2,7 +2,7 @@
 
 from tcpx.frontends.onnx.table import refused
 
-refused("the shape of its result depends on data", "NonZero", "Unique", "NonMaxSuppression")
+refused("the shape of its result depends on data", "NonMaxSuppression")
 refused(
     "sequences, maps and optional values are no tensors", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
     "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence", "ConcatFromSequence",
