@@ -11,16 +11,16 @@ from tcpx.installed import LIBRARY
 from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
+from tcpx.loading import PayloadLike, load, module_of
 from tcpx.lowering import run_and_lower
 from tcpx.payload.collector import collector_paused
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text, unusable_argument
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.progress import EvaluationProgress
 from tcpx.payload.size_values import SizeValues, size_choices
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
-from tcpx.payload.text.parser import load as load_text
 from tcpx.payload.text.parser import parse
 from tcpx.phases import phase
 from tcpx.records import frozen
@@ -50,16 +50,6 @@ __all__ = [
 ]
 
 
-def load(path: str | Path) -> Module:
-    """The module in a payload file; its constants lie beside it. Of an `.onnx` file that of the model (`tcpx.onnx`).
-    Raises ParseError, VerifyError, and OnnxError."""
-    if Path(path).suffix == ".onnx":
-        from tcpx.frontends import onnx  # needs an extra
-
-        return onnx.load(path).module
-    return load_text(path)
-
-
 def parse_schedule(text: str, file: str = "<schedule>") -> Program:
     """The program of a schedule text. Raises ParseError and ScheduleError, and ArgumentError for a path."""
     check_text("schedule", text, "load_schedule")
@@ -73,7 +63,7 @@ def load_schedule(path: str | Path) -> Program:
 
 def check(
     schedule: Schedulable,
-    module: Module | None = None,
+    module: PayloadLike | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
@@ -92,20 +82,18 @@ def check(
     return check_schedule(copy_module(module), program, chosen, threads=threads, params=params)
 
 
-def fingerprint(module: Module) -> str:
+def fingerprint(module: PayloadLike) -> str:
     """The structure of the payload's function as 16 hexadecimal digits: the same for payloads that differ only in
     names, places in the text and the data of constants."""
+    module = module_of(module)
     return function_fingerprint(module.main)
 
 
-def copy_module(module: Module) -> Module:
+def copy_module(module: PayloadLike) -> Module:
     """A module of its own with the same functions; the arrays of constants are shared, they never change."""
-    match module:
-        case Module():
-            made = Module(module.constants.copy())
-            made.entry = module.entry
-        case _:
-            raise unusable_argument("payload", module, "what `tcpx.load`, `tcpx.parse` or the builder gives", "load")
+    module = module_of(module)
+    made = Module(module.constants.copy())
+    made.entry = module.entry
     for name, func in module.funcs.items():
         copy = FuncOp(name, [(a.name, a.type) for a in func.args], func.symbols)
         copy.location = func.location
@@ -119,7 +107,7 @@ def copy_module(module: Module) -> Module:
     return made
 
 
-def with_strides(module: Module) -> Module:
+def with_strides(module: PayloadLike) -> Module:
     """A copy of a payload with every argument and result of its function `strided` that has rows."""
     copy = copy_module(module)
     mark_strided(copy.main)
@@ -134,7 +122,7 @@ def program_or_default(schedule: Schedulable | None) -> Program:
 
 
 def apply_schedule(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -152,7 +140,7 @@ def apply_schedule(
 
 
 def search_space(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -169,6 +157,7 @@ def search_space(
     """
     chosen = load_target(target)
     program = program_or_default(schedule)
+    module = module_of(module)
     copies = copy_module(module), copy_module(module)
     return survey(*copies, program, chosen, threads=threads, params=params, sizes=size_choices(sizes))
 
@@ -177,7 +166,7 @@ def search_space(
 class CompileRequest:
     """One kernel of `compile_many`."""
 
-    module: Module
+    module: PayloadLike
     schedule: Schedulable | None = None
     params: Mapping[str, ParamValue] | None = None
     name: str | None = None
@@ -212,7 +201,7 @@ def compile_many(
 
 
 def compile(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -250,6 +239,7 @@ def compile(
 
     A `timed` kernel measures what it does outside of loops, which `Kernel.timings` tells; it takes some 50 ns for each.
     """
+    module = module_of(module)
     record = None
     if strided:
         module = with_strides(module)
@@ -277,7 +267,7 @@ def compile(
 
 def tuned_record(
     path: str | Path,
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     target: str | Target = "native",
@@ -285,17 +275,19 @@ def tuned_record(
 ) -> TunedRecord:
     """The record of a file that `compile(.., tuned=path)` uses, or what it makes of those of functions. Raises
     ArgumentError where none fits."""
+    module = module_of(module)
     chosen = load_target(target)
     return matching_record(path, module, copy_module(module), program_or_default(schedule), chosen, threads)
 
 
 def evaluate(
-    module: Module, *arrays: Array, seed: int = 0, progress: EvaluationProgress | None = None
+    module: PayloadLike, *arrays: Array, seed: int = 0, progress: EvaluationProgress | None = None
 ) -> Array | tuple[Array, ...]:
     """Run the reference evaluator: one array per argument of the payload; returns its result or a tuple of them.
 
     Another thread may look at `progress` meanwhile: its `fraction` of the work, and the `operation` at hand.
     """
+    module = module_of(module)
     results = evaluate_func(module, module.main, [_as_input(a) for a in arrays], seed, progress)
     return results[0] if len(results) == 1 else results
 

@@ -10,8 +10,8 @@ from typing import Any
 from tcpx.api import apply_schedule, program_or_default
 from tcpx.installed import LIBRARY
 from tcpx.interp import KnobUse, ParamValue
+from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
-from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.source import emit
 from tcpx.target import Target
@@ -30,7 +30,7 @@ Place = tuple[str, int, int]
 
 
 def freeze(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -46,6 +46,7 @@ def freeze(
     raises, and ScheduleError where values that differ between uses of a sequence cannot be told apart by the names of
     their ops.
     """
+    module = module_of(module)
     program = program_or_default(schedule)
     run = apply_schedule(module, program, params=params, target=target, threads=threads)
     file = Frozen(program, run.knobs, Path(folder)).file()

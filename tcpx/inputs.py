@@ -7,6 +7,7 @@ import numpy as np
 
 from tcpx.emit_c.arguments import Array
 from tcpx.emit_c.signature import Argument, Number
+from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_values
@@ -21,8 +22,9 @@ INTEGER_RANGE = 8
 """Random integers are below this, and at least minus this where the dtype has a sign: products stay small."""
 
 
-def argument_dtypes(module: Module) -> dict[str, np.dtype[np.generic]]:
+def argument_dtypes(module: PayloadLike) -> dict[str, np.dtype[np.generic]]:
     """The NumPy dtype of every argument of the payload by name, in order."""
+    module = module_of(module)
     return {value.name: dtype_of(value.type).numpy for value in module.main.args}
 
 
@@ -41,7 +43,7 @@ def read_array(path: str | Path, dtype: np.dtype[np.generic] | None = None) -> A
 
 
 def random_inputs(
-    module: Module, seed: int = 0, *, given: Mapping[str, Array] | None = None, sizes: SizeValues | None = None
+    module: PayloadLike, seed: int = 0, *, given: Mapping[str, Array] | None = None, sizes: SizeValues | None = None
 ) -> tuple[Array, ...]:
     """One array per argument of the payload, in order: those of `given`, by name, and random ones for the rest.
 
@@ -49,6 +51,7 @@ def random_inputs(
     are standard normal, integers small or in the range that they declare, booleans fair. Raises ArgumentError for a
     name that the payload does not have, and for a size that nothing tells.
     """
+    module = module_of(module)
     return drawn_arguments(parameters_of(module), seed, given or {}, sizes or {})
 
 

@@ -6,22 +6,37 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import onnx
 
 from tcpx.api import apply_schedule, compile, parse_schedule
 from tcpx.emit_c.kernel import Kernel
 from tcpx.frontends.onnx import Finding, Model, OnnxError, Port, UnsupportedError, load
 from tcpx.frontends.onnx.reference import RUNTIMES, values_of
 from tcpx.interp import ParamValue
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, python_type_of
 from tcpx.payload.evaluator import Array
+from tcpx.payload.ir import Module
 from tcpx.payload.safetensors import write_safetensors
 from tcpx.payload.text.printer import print_module
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.values import EVALUATOR, ValueBisection, bisect_values
 
-__all__ = ["Finding", "Model", "OnnxError", "Port", "Session", "UnsupportedError", "bisect", "load", "write"]
+__all__ = [
+    "Finding",
+    "Model",
+    "OnnxError",
+    "OnnxModel",
+    "Port",
+    "Session",
+    "UnsupportedError",
+    "bisect",
+    "load",
+    "write",
+]
 
+OnnxModel = Model | str | Path | bytes | onnx.ModelProto
+"""What functions of models take: `model_of` converts it."""
 MOST_KERNELS: Final = 16
 """Of a session: one for each combination of values of inputs that have to be constant."""
 
@@ -36,12 +51,28 @@ schedule blocks(root: func) {
 """What makes functions of equal blocks, as the default schedule does."""
 
 
-def write(model: Model, folder: str | Path) -> tuple[Path, ...]:
+def model_of(model: OnnxModel) -> Model:
+    """The model that is given, or of the file, the bytes or the ModelProto. Raises ArgumentError for anything else, and
+    what `load` raises."""
+    match model:
+        case Model():
+            return model
+        case str() | Path() | bytes() | onnx.ModelProto():
+            return load(model)
+        case _:
+            fix = "tcpx.compile(module), whose kernel takes arrays by name" if isinstance(model, Module) else None
+            required = "a model that `tcpx.onnx.load` gives, the path of a file, its bytes, or an onnx.ModelProto"
+            raise ArgumentError(Diagnostic("this is no model", required=required, found=python_type_of(model), fix=fix))
+
+
+def write(model: OnnxModel | Module, folder: str | Path) -> tuple[Path, ...]:
     """Write the payload of a model as `model.tcp`, in which equal blocks are one function, and its weights as
     `model.safetensors`, to a folder that is there; `tcpx.load` reads them. Returns the files. Raises OnnxError, and
     OSError where they cannot be written."""
     text, weights = Path(folder) / "model.tcp", Path(folder) / "model.safetensors"
-    module, arrays = apply_schedule(model.module, parse_schedule(BLOCKS, "blocks.tcps")).module, model.weights
+    payload = model if isinstance(model, Module) else model_of(model).module
+    module, constants = apply_schedule(payload, parse_schedule(BLOCKS, "blocks.tcps")).module, payload.constants
+    arrays = {name: array for name in constants if (array := constants.get(name)) is not None}
     if arrays:
         write_safetensors(weights, arrays)
     source, module.constants.source = module.constants.source, weights.name if arrays else ""
@@ -53,7 +84,7 @@ def write(model: Model, folder: str | Path) -> tuple[Path, ...]:
 
 
 def bisect(
-    model: Model,
+    model: OnnxModel,
     arrays: Mapping[str, Array],
     schedule: Schedulable | None = None,
     *,
@@ -66,6 +97,7 @@ def bisect(
     """Find the node whose result is wrong for these inputs, by name: in the payload, against all values that ONNX
     Runtime (`ort`) or the reference of the package `onnx` (`onnx`) computes, then in the compiled kernel, against the
     reference evaluator; with `evaluator` only there (`tcpx.bisect_values`). Raises OnnxError and ArgumentError."""
+    model = model_of(model)
     given = _in_order(model, arrays)
     others = None if against == "evaluator" else values_of(model, arrays, against)
     return bisect_values(
@@ -87,13 +119,13 @@ class Session:
 
     def __init__(
         self,
-        model: Model,
+        model: OnnxModel,
         schedule: Schedulable | None = None,
         *,
         target: str | Target = "native",
         threads: int = 1,
     ) -> None:
-        self.model, self.schedule, self.target, self.threads = model, schedule, target, threads
+        self.model, self.schedule, self.target, self.threads = model_of(model), schedule, target, threads
         self._needed: tuple[str, ...] = ()
         self._kernels: OrderedDict[tuple[bytes, ...], tuple[Model, Kernel]] = OrderedDict()
 

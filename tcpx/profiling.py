@@ -11,8 +11,8 @@ from tcpx.api import CompileRequest, lowered
 from tcpx.costs.kernel_cost import statement_costs
 from tcpx.emit_c.kernel import Kernel, KernelRequest, Timing, build_many
 from tcpx.interp import ParamValue
+from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.evaluator import Array, bind_symbols
-from tcpx.payload.ir import Module
 from tcpx.payload.sizes import evaluate
 from tcpx.records import frozen
 from tcpx.target import Target, load_target
@@ -84,7 +84,7 @@ class Profile:
 
 
 def profile(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *arrays: Array | int,
     params: Mapping[str, ParamValue] | None = None,
@@ -98,6 +98,7 @@ def profile(
     The call that took least is the one that is shown, without what did not run in it. Raises what `compile` and a call
     raise.
     """
+    module = module_of(module)
     chosen = load_target(target)
     chosen.require_cpu()
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)

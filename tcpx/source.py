@@ -14,6 +14,7 @@ from tcpx.emit_c.folder.header import header
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
+from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.payload.ir import Module
@@ -80,7 +81,7 @@ class Source:
 
 @collector_paused()
 def emit(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -94,6 +95,7 @@ def emit(
     The target need not be one that this machine can run. `strided` is that of `compile`: the C function takes the
     strides, in elements. Raises ScheduleError and VerifyError.
     """
+    module = module_of(module)
     chosen = load_target(target)
     run = lowered(CompileRequest(module, schedule, params, name, strided), chosen, threads)
     return source_of(run.module, chosen, threads, name, run.remarks)

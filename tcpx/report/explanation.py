@@ -7,6 +7,7 @@ from dataclasses import replace
 from tcpx.api import copy_module, program_or_default
 from tcpx.interp import KnobNames, KnobUse, ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
+from tcpx.loading import PayloadLike
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, TcpxError
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
@@ -69,7 +70,7 @@ class Explanation:
 
 
 def explain(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from tcpx.loading import PayloadLike, module_of
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Block, FuncOp, Operation
@@ -223,8 +224,10 @@ def _all_parts(funcs: Iterable[FuncOp]) -> list[_Part]:
     return parts
 
 
-def loop_nest(op: Operation, indent: str = "") -> str:
-    """Loops, conditions and the operations in them, one line each; data movement between them is left out."""
+def loop_nest(op: Operation | PayloadLike, indent: str = "") -> str:
+    """Loops, conditions and the operations in them, one line each; data movement between them is left out. Of a
+    payload, that of its function."""
+    op = op if isinstance(op, Operation) else module_of(op).main
     return "\n".join(line.text(indent) for line in _lines(op, 0))
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import tcpx
 from tcpx.api import copy_module
 from tcpx.inputs import SizeValues, size_values
+from tcpx.loading import PayloadLike, module_of
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.parts import Part, Parts
 from tcpx.tune.arguments import check_arguments
@@ -34,7 +35,7 @@ PATIENCE: Final = 10
 
 
 def tune_by_kernel(
-    module: tcpx.Module,
+    module: PayloadLike,
     schedule: tcpx.Schedule | tcpx.ScheduleFile | None = None,
     *,
     record: str | Path,
@@ -68,6 +69,7 @@ def tune_by_kernel(
     is kept as it is. Functions of which the file has a record for this schedule, target and machine are not tuned, in
     whatever payload they were. With `resume`, studies of the storage are gone on with. Raises what `tcpx.tune` raises.
     """
+    module = module_of(module)
     check_arguments(locals())
     tcpx.load_target(target).require_cpu()
     require_cpus(threads)

@@ -9,6 +9,7 @@ from typing import Final
 
 import tcpx
 from tcpx.inputs import SizeValues, size_values
+from tcpx.loading import PayloadLike, module_of
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
@@ -30,7 +31,7 @@ FINAL_PROCESSES: Final = 5
 
 
 def tune(
-    module: tcpx.Module,
+    module: PayloadLike,
     schedule: tcpx.Schedule | tcpx.ScheduleFile | None = None,
     *,
     trials: int | None = None,
@@ -68,6 +69,7 @@ def tune(
     schedule, in `processes` or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
     and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
     """
+    module = module_of(module)
     check_arguments(locals())
     started = monotonic()
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()

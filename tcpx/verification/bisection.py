@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from tcpx.emit_c.kernel import build_kernel
 from tcpx.interp import ParamValue, TraceEntry
+from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_choices
@@ -42,7 +43,7 @@ class Bisection:
 
 
 def bisect(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -59,6 +60,7 @@ def bisect(
     found by giving them, as one mapping or several. If all steps are right, the kernel is compiled and run on the same
     inputs, unless `run_kernel` is false. Raises what running the schedule raises.
     """
+    module = module_of(module)
     setting = Setting.of(module, schedule, params, target, threads)
     choices = size_choices(sizes)
     cases = setting.cases(choices, seed)

@@ -8,6 +8,7 @@ from tcpx.api import copy_module
 from tcpx.emit_c.kernel import Kernel, build_kernel
 from tcpx.inputs import random_inputs
 from tcpx.interp import ParamValue, TraceEntry
+from tcpx.loading import PayloadLike, module_of
 from tcpx.lowering import lower
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.evaluator import Array
@@ -58,7 +59,7 @@ class SpeedBisection:
 
 
 def bisect_speed(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -77,6 +78,7 @@ def bisect_speed(
     `MOST_CUTS` cuts are made of each kind; differences below `NOISE` do not count. Raises what running the schedule
     raises, ArgumentError for a size that nothing tells, CompileError.
     """
+    module = module_of(module)
     setting = Setting.of(module, schedule, params, target, threads)
     arrays = random_inputs(module, seed, sizes=sizes)
     timed = _Timed(setting, arrays, measure or interleaved)

@@ -7,6 +7,7 @@ from typing import Final
 
 from tcpx.api import copy_module, program_or_default
 from tcpx.interp import ParamValue, TraceEntry
+from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_choices
@@ -99,7 +100,7 @@ class Setting:
 
 
 def verify_steps(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -117,6 +118,7 @@ def verify_steps(
     but a function is checked on what this is called with, once for each of the sizes. Stops at the first step that is
     wrong. Raises what running the schedule raises.
     """
+    module = module_of(module)
     setting = Setting.of(module, schedule, params, target, threads)
     choices = size_choices(sizes)
     cases = setting.cases(choices, seed)

@@ -7,6 +7,7 @@ from typing import Final
 
 from tcpx.api import compile, copy_module
 from tcpx.interp import ParamValue
+from tcpx.loading import PayloadLike, module_of
 from tcpx.parts import Parts
 from tcpx.payload.diagnostics import Diagnostic, TcpxError
 from tcpx.payload.evaluator import Array, Evaluation, check_arguments
@@ -75,7 +76,7 @@ class ValueBisection:
 
 
 def bisect_values(
-    module: Module,
+    module: PayloadLike,
     schedule: Schedulable | None,
     *arrays: Array,
     others: Mapping[str, Array] | None = None,
@@ -96,6 +97,7 @@ def bisect_values(
     return the values at a cut. The operation is run through `bisect` by itself, which finds a step that makes it
     wrong. Raises what compilation and calls raise.
     """
+    module = module_of(module)
     setting = Setting.of(module, schedule, params, target, threads)
     ops = [op for op in module.main.body.ops if not op.is_terminator]
     values = _evaluated(module, arrays, seed)
