@@ -32,15 +32,17 @@ DTYPES = (*NUMBERS, i1)
 TINY = {d: 4 * float(ml_dtypes.finfo(d.numpy).smallest_normal) if d.is_float else 0.0 for d in DTYPES}
 HUGE = {d: float(ml_dtypes.finfo(d.numpy).max) if d.is_float else 0.0 for d in DTYPES}
 """Below and above which rounding decides whether what is approximated is 0 or an infinity."""
-SCHEDULE = """
+VECTORS = """
 language 1
 schedule s(root: func) {
   for y in match any elementwise in root {
-    let i = tile(y, [d0: LANES], tail: pad)
+    let i = tile(y, [d0: lanes(dtype(y.out))], tail: pad)
     vectorize(i)
   }
 }
 """
+SCALARS_ALONE = "language 1\nschedule s(root: func) { print(root) }"
+"""Without a schedule they would be vectors, too."""
 
 
 @dataclass(frozen=True)
@@ -297,19 +299,28 @@ def compare(machine: tcpx.Target, dtype: ScalarType, given: Sequence[Array]) -> 
     """The C of a target is the evaluator."""
     payload = module(dtype)
     wanted = tcpx.evaluate(payload, *given)
-    vectors = tcpx.parse_schedule(SCHEDULE.replace("LANES", "lanes(dtype(y.out))"))
-    scalars = tcpx.parse_schedule("language 1\nschedule s(root: func) { print(root) }")
-    requests = [tcpx.CompileRequest(payload, schedule) for schedule in (vectors, scalars)]
+    requests = [tcpx.CompileRequest(payload, tcpx.parse_schedule(text)) for text in (VECTORS, SCALARS_ALONE)]
     for kernel in tcpx.compile_many(requests, target=machine):
         check(dtype, given, kernel(*given), wanted)
+
+
+def check_sanitized(dtype: ScalarType, schedule: str) -> None:
+    """The C of generic, with what the sanitizers add, is the evaluator."""
+    payload, given = module(dtype), arguments(dtype)
+    kernel = tcpx.compile(payload, tcpx.parse_schedule(schedule), target="generic", sanitize=True)
+    check(dtype, given, kernel(*given), tcpx.evaluate(payload, *given))
 
 
 @GCC_SANITIZERS.needed
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_sanitizers_find_nothing(dtype: ScalarType) -> None:
-    payload, given = module(dtype), arguments(dtype)
-    kernel = tcpx.compile(payload, target="generic", sanitize=True)
-    check(dtype, given, kernel(*given), tcpx.evaluate(payload, *given))
+    check_sanitized(dtype, SCALARS_ALONE)
+
+
+@GCC_SANITIZERS.needed
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_sanitizers_find_nothing_in_vectors(dtype: ScalarType) -> None:
+    check_sanitized(dtype, VECTORS)
 
 
 REDUCTIONS = ("reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin", "reduce_any", "reduce_all")
