@@ -21,7 +21,7 @@ from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import TensorType, VectorType, dtype_of, i1, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.editing import erase_dead, is_undefined, show_views, source_name
+from tcpx.transform.editing import erase_dead, is_undefined, rename_inside, show_views, source_name
 from tcpx.transform.known_sizes import write_known_sizes
 from tcpx.transform.matching import general, stand_ins
 from tcpx.transform.positions import count_from_tile
@@ -473,6 +473,8 @@ class Vectorizer:
         made = (self._gathering(op, operands) if tables else op).on_tiles(operands, *shapes)
         for old, vector, shape in zip(op.results, made.results, shapes, strict=True):
             vector.type = VectorType(shape, dtype_of(old.type))
+        if tables:  # it has a body that was made for it
+            rename_inside(self.rewriter, made, op)
         self.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.v")
         self.rewriter.rename(made, op.name)
         check_instructions(made, self.ctx.target)

@@ -190,6 +190,20 @@ def test_neutral_operations_are_not_computed() -> None:
     np.testing.assert_array_equal(copied, n)
 
 
+def test_sums_behind_no_elements_have_no_remark() -> None:
+    module = tcpx.parse(
+        "func @f(%x: tensor<[C]x0x[E]xsi16>, %w: tensor<[A]x2xsi8>) -> tensor<[A]x[C]x0x[E]xsi32>\n"
+        "    symbols [C: 16..4096 multiple_of 16, E multiple_of 4, A: 0..40] {\n"
+        "  %c = tcp.cast(%x) : tensor<[C]x0x[E]xsi8>\n"
+        '  %r = tcp.contract(%c, %w) {lhs = ["c", "b", "e"], rhs = ["a", "d"], out = ["a", "c", "b", "e", "d"]}\n'
+        "    : tensor<[A]x[C]x0x[E]x2xsi32>\n"
+        "  %s = tcp.reduce_sum(%r) {dims = [4]} : tensor<[A]x[C]x0x[E]xsi32>\n  tcp.return(%s)\n}\n"
+    )
+    kernel = tcpx.compile(module, target="generic", threads=2)
+    assert kernel.remarks == ()
+    assert np.asarray(kernel(np.ones((16, 0, 4), np.int16), np.ones((3, 2), np.int8))).shape == (3, 16, 0, 4)
+
+
 def test_what_has_no_elements_has_no_remark() -> None:
     module = tcpx.parse(
         "func @f(%x: tensor<16x0xf32>) -> tensor<0xf32> {\n  %i = tcp.fill {value = 2.0} : tensor<0xf32>\n"

@@ -20,6 +20,9 @@ from tests.independent.schedules import FILE, Drawn, draw_schedule
 
 EVALUATED_ITERATIONS = 4000
 DEFAULT_SHARE = 0.3
+PRODUCTS = ("contract", "generic", "generic affine")
+LANE_BY_LANE = " is computed lane by lane"
+"""The end of a remark on what no instruction of the target does: it has no place in a schedule."""
 
 
 @dataclass
@@ -155,6 +158,23 @@ def request(case: Case) -> tcpx.CompileRequest:
         if finding.is_error:
             case.fail("check says an error", finding.message, finding.render())
     return tcpx.CompileRequest(case.module, program, params, name)
+
+
+def look_at_default(case: Case, kernel: tcpx.Kernel) -> None:
+    """What the default schedule says of a program, of which it refuses nothing, and how many products are vectors."""
+    for remark in kernel.remarks:
+        has_places = remark.payload is not None and remark.schedule is not None
+        if (not has_places or "definite error" in remark.message) and not remark.message.endswith(LANE_BY_LANE):
+            case.fail("a remark of the default schedule", remark.message, remark.render())
+    changed = [
+        change.split(" = ")[0].lstrip("%").split("~")[0].split(".")[0]
+        for entry in kernel.trace.entries
+        if entry.transform == "vectorize"
+        for change in entry.changed
+    ]
+    products = [op.name for op in case.program.ops if op.family in PRODUCTS]
+    case.counts["products by default"] += len(products)
+    case.counts["products in vectors by default"] += sum(name in changed for name in products)
 
 
 # ---------------------------------------------------------------- calls

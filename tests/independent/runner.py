@@ -17,7 +17,7 @@ from typing import TextIO
 import numpy as np
 
 import tcpx
-from tests.independent.case import Case, call_kernel, draw_case, request
+from tests.independent.case import Case, call_kernel, draw_case, look_at_default, request
 
 SECONDS_PER_STEP = 120
 
@@ -87,6 +87,8 @@ def run(seeds: list[str], target: str, threads: int, separate: bool, log: Log) -
         if case.seed in kernels:
             log.begin(case, "call")
             case.counts["compiled"] += 1
+            if case.schedule is None:
+                look_at_default(case, kernels[case.seed])
             call_kernel(case, kernels[case.seed])
         log.end(case)
 

@@ -58,6 +58,16 @@ def trials_of(module: Module, seed: int) -> list[Trial]:
     return made
 
 
+def exact_trials(module: Module, calls: Sequence[tuple[dict[str, int], list[Array]]]) -> list[Trial]:
+    """Trials of whole numbers, of which no operation rounds. Raises VerifyError for a race of a parallel loop."""
+    made: list[Trial] = []
+    for sizes, given in calls:
+        found = evaluate_func(module, module.main, given)
+        expected = [Expected(a, np.zeros(a.shape), np.zeros(a.shape, np.bool_)) for a in found]
+        made.append(Trial(sizes, "whole", given, expected))
+    return made
+
+
 def compare(found: Sequence[Array], trial: Trial) -> None:
     """Raise BrokenError unless the results are right."""
     for k, (array, wanted) in enumerate(zip(found, trial.expected, strict=True)):
@@ -157,11 +167,17 @@ def new_case(seed: int, counts: Counts, target: Target, opcodes: Sequence[str] =
         case.trials = trials_of(case.module(), seed)
         if len(case.trials) >= 2:
             break
+    return case, scheduled(case, counts, target)
+
+
+def scheduled(case: Case, counts: Counts, target: Target, lowers: bool = False) -> list[Step]:
+    """Draw a schedule for the payload of a case, checking every step; with `lowers`, down to buffers and rows. Raises
+    BrokenError with a reproducer, made small."""
     module = case.module()
     check_module(module, case.trials)
     session = Session(module, target)
-    checker = Checker(session, case.trials, every_text=seed % EVERY_TEXT == 0)
-    schedule = RandomSchedule(seed, session, counts, checker.accept)
+    checker = Checker(session, case.trials, every_text=case.seed % EVERY_TEXT == 0)
+    schedule = RandomSchedule(case.seed, session, counts, checker.accept, lowers)
     try:
         schedule.make()
         case.statements = schedule.statements
@@ -171,7 +187,7 @@ def new_case(seed: int, counts: Counts, target: Target, opcodes: Sequence[str] =
         raise BrokenError(shrunk(case, error, target)) from error
     counts.finish(schedule.applied, len(schedule.steps))
     counts.see_ranges(session.module, [trial.sizes for trial in case.trials])
-    return case, schedule.steps
+    return schedule.steps
 
 
 def check_whole(case: Case, stepwise: Module, target: Target) -> None:

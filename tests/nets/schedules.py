@@ -54,7 +54,9 @@ def built_in() -> dict[str, type[Transform]]:
 class RandomSchedule:
     """Draws statements and runs them in a session."""
 
-    def __init__(self, seed: int, session: Session, counts: Counts, accepts: Accepts) -> None:
+    def __init__(self, seed: int, session: Session, counts: Counts, accepts: Accepts, lowers: bool = False) -> None:
+        """With `lowers`, the last statements bring all that there is to buffers and rows."""
+        self.lowers = lowers
         self.random = random.Random(seed)
         self.session = session
         self.counts = counts
@@ -131,9 +133,9 @@ class RandomSchedule:
             if len(self.steps) >= wanted:
                 break
             self._step(self._drawn())
-        if self.random.random() < 0.3:
-            for name in LAST[: self.random.randrange(1, len(LAST) + 1)]:
-                if len(self.steps) < MOST:
+        if self.random.random() < 0.3 or self.lowers:
+            for name in LAST if self.lowers else LAST[: self.random.randrange(1, len(LAST) + 1)]:
+                if len(self.steps) < MOST or self.lowers:
                     self._step(name)
 
     def _plan(self) -> list[str]:

@@ -158,3 +158,15 @@ func @f(%t: tensor<[M]x[N]xf32>, %at: tensor<3xsi64>) -> tensor<[M]x3xf32> symbo
         table = np.random.default_rng(m).random((m, 5), np.float32)
         (found,) = run_guarded(kernel, table, at)
         np.testing.assert_array_equal(np.asarray(found), np.stack([table[:, 4], 0 * table[:, 0], 0 * table[:, 0]], 1))
+
+
+def test_names_of_the_payload_are_not_taken_twice() -> None:
+    """In the body that a gather has in vectors: `%e0` is free for a payload, too."""
+    module = tcpx.parse(
+        "func @f(%e0: tensor<9xf32>, %e1: tensor<[N]xsi32> in 0 to 9) -> tensor<[N]xf32> symbols [N] {\n"
+        "  %v = tcp.gather(%e0, %e1) {dim = 0} : tensor<[N]xf32>\n  tcp.return(%v)\n}\n"
+    )
+    text = 'language 1\nschedule s(root: func) {\n  let v = match one "v" in root\n'
+    steps = tcpx.parse_schedule(text + "  let i = tile(v, [d0: 4], tail: pad)\n  vectorize(i)\n}\n")
+    done = tcpx.apply_schedule(module, steps, target="generic").module.text()
+    assert tcpx.parse(done).text() == done

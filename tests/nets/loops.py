@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 from tcpx.payload.builder import Builder, tile
+from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.contract import Matmul
 from tcpx.payload.ops.elementwise import Add, Max, Mul, Sub
@@ -36,7 +37,8 @@ class RandomProgram:
         self.count = 0
 
     def make(self) -> Module:
-        """A function of one or two arguments with one to three results, all [N]x4."""
+        """A function of one or two arguments with one to three results, all [N]x4. The operations outside of loops are
+        v0, v1, .."""
         whole: Shape = (self.symbol.size(), WIDTH)
         args = {f"a{k}": TensorType(whole, si32) for k in range(self.random.choice([1, 2]))}
         with self.builder.func("f", args, [self.symbol]) as given:
@@ -44,7 +46,11 @@ class RandomProgram:
             self.statements(self.random.randrange(2, 7), values, whole, 0, [], [])
             returned = [self.pick(values[-4:]) for _ in range(self.random.choice([1, 1, 2, 3]))]
             self.builder.returns(*returned)
-        return self.builder.finish()
+        module = self.builder.finish()
+        for number, op in enumerate(module.main.body.ops):
+            if isinstance(op, Tileable):
+                op.name = op.result.name = f"v{number}"
+        return module
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
