@@ -16,8 +16,8 @@ from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, OpT
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.generic import Return
-from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.runs import executions
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.value_ranges import RANGES, declared_ranges, range_entries
 from tcpx.payload.verifier import verify_module
@@ -203,13 +203,11 @@ def calls_of(func: FuncOp, sizes: Mapping[str, int]) -> Counter[tuple[FuncOp, Si
     """How often a function calls others, directly or not, and with which sizes. A call in a loop counts once, at the
     start of the loop."""
     found: Counter[tuple[FuncOp, Sizes]] = Counter()
-    for call, callee in func.calls():
-        known = dict(sizes)
-        for loop in reversed([outer for outer in call.ancestors() if isinstance(outer, Loop)]):
-            known[loop.var.name] = evaluate(loop.var.lower, known)
-        bound = {symbol.name: evaluate(dim, known) for symbol, dim in call.binding.items()}
-        found[callee, tuple(bound.items())] += 1
-        found += calls_of(callee, bound)
+    for call, known, _ in executions(func.body, sizes):
+        if call.callee is not None:
+            passed = {symbol.name: evaluate(dim, known) for symbol, dim in call.binding.items()}
+            found[call.callee, tuple(passed.items())] += 1
+            found += calls_of(call.callee, passed)
     return found
 
 

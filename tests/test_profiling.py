@@ -116,6 +116,16 @@ def test_what_indices_decide_has_a_cost() -> None:
     assert sum(row.operations for row in found.rows) >= 5 * 8
 
 
+def test_a_loop_that_starts_at_an_aligned_element_has_a_cost() -> None:
+    """`stream` binds the number of elements before the first cache line: a size that only a call knows."""
+    text = "func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {\n  %y = tcp.neg(%x) : tensor<[N]xf32>\n"
+    schedule = "let y = match one neg in root\n tile(y, [d0: 16])\n peel(y.loop(d0))\n stream(y.loop(d0))"
+    program = tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\n {schedule}\n}}\n")
+    x = np.ones(100, np.float32)
+    found = tcpx.profile(tcpx.parse(f"{text}  tcp.return(%y)\n}}\n"), program, x, target="generic", seconds=0.0)
+    assert sum(row.operations for row in found.rows) >= 100
+
+
 @pytest.fixture
 def _known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a machine that nothing is too fast for: none is measured."""

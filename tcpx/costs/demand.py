@@ -7,6 +7,7 @@ from math import prod
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Module
+from tcpx.payload.runs import executions
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
 from tcpx.records import frozen
@@ -25,25 +26,26 @@ class Demand:
 def demand_of(module: Module, target: Target, arrays: Sequence[Array]) -> Demand:
     """The demand of a call with these arguments. Raises ArgumentError where they tell no sizes.
 
-    Operations that declare no iteration domain count as bytes alone, so it is a lower bound.
+    Operations that declare no iteration domain count as bytes alone, so it is a lower bound. Loops of the payload count
+    as many times as their first iterations.
     """
     func = module.main
     sizes = bind_symbols(func, arrays)
     held = {id(v): v.type for v in (*func.args, *func.returned)}
     called = (op for run in module.reached(func) for op in run.walk())
     held |= {id(op.result): op.result.type for op in called if "constant" in op.attributes}
-    operations = dict(_operations(func, sizes, target))
+    operations = dict(_operations(func, sizes, 1, target))
     return Demand(operations, float(sum(_bytes(type_, sizes) for type_ in held.values())))
 
 
-def _operations(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Counter[str]:
+def _operations(func: FuncOp, sizes: Mapping[str, int], runs: int, target: Target) -> Counter[str]:
     found: Counter[str] = Counter()
-    for op in func.walk():
+    for op, known, times in executions(func.body, sizes, runs):
         if op.callee is not None:
-            bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
-            found += _operations(op.callee, bound, target)
+            bound = {symbol.name: evaluate(size, known) for symbol, size in op.binding.items()}
+            found += _operations(op.callee, bound, times, target)
         if isinstance(op, Structured) and not op.is_movement:
-            points = prod(evaluate(extent, sizes) for extent in op.domain())
+            points = times * prod(evaluate(extent, known) for extent in op.domain())
             sums = any(it.is_reduction for it in op.iterators())
             found[_peak(op, target)] += points * (2 if sums else 1)
     return found

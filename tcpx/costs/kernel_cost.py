@@ -14,6 +14,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
+from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.records import frozen
@@ -68,6 +69,8 @@ def statement_costs(
     def visit(block: Block, name: str, own: Target, sizes: Mapping[str, int]) -> None:
         for op in block.ops:
             match op:
+                case Bind():
+                    sizes = bound(op, sizes)
                 case If():
                     visit(op.then if op.predicate.evaluate(sizes) else op.orelse, name, own, sizes)
                 case _ if op.callee is not None:
@@ -84,14 +87,8 @@ def statement_costs(
     return found
 
 
-def _iterations(loop: Loop, sizes: Mapping[str, int]) -> range:
-    """What the variable of a loop is, one after the other."""
-    first, end, step = (evaluate(dim, sizes) for dim in (loop.var.lower, loop.var.upper, loop.var.step))
-    return range(first, end, max(1, step))
-
-
 def _operations_of_loop(loop: Loop, sizes: Mapping[str, int]) -> float:
-    values = _iterations(loop, sizes)
+    values = iterations(loop, sizes)
     return len(values) * _operations(loop.body, {**sizes, loop.var.name: values[0]}) if values else 0.0
 
 
@@ -100,17 +97,13 @@ def _in_callee(op: Operation, sizes: Mapping[str, int]) -> Mapping[str, int]:
     return {**sizes, **{symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}}
 
 
-def _bound(op: Bind, sizes: Mapping[str, int]) -> Mapping[str, int]:
-    return {**sizes, op.var.name: evaluate(op.var.lower, sizes)}
-
-
 def _operations(block: Block, sizes: Mapping[str, int]) -> float:
     """The scalar operations of one run of a block."""
     found = 0.0
     for op in block.ops:
         match op:
             case Bind():
-                sizes = _bound(op, sizes)
+                sizes = bound(op, sizes)
             case Loop():
                 found += _operations_of_loop(op, sizes)
             case If():
@@ -144,7 +137,7 @@ class _Walk:
         for op in block.ops:
             match op:
                 case Bind():  # an index that only the elements tell: as if it were the first
-                    sizes = _bound(op, sizes)
+                    sizes = bound(op, sizes)
                 case Loop():
                     nested += self.loop(op, sizes, trips)
                 case If():
@@ -171,7 +164,7 @@ class _Walk:
 
     def loop(self, loop: Loop, sizes: Mapping[str, int], trips: tuple[Trip, ...]) -> float:
         """Slots of all iterations; what threads share is divided by them."""
-        name, values = loop.var.name, _iterations(loop, sizes)
+        name, values = loop.var.name, iterations(loop, sizes)
         if not values:
             return 0.0
         count = len(values)

@@ -7,7 +7,9 @@ from math import prod
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import If, Loop
-from tcpx.payload.sizes import Dim, ceildiv, evaluate
+from tcpx.payload.ops.index import Bind
+from tcpx.payload.runs import bound, iterations
+from tcpx.payload.sizes import Dim, evaluate
 from tcpx.payload.types import ScalarType, Type, shape_of
 
 
@@ -50,7 +52,11 @@ class EvaluationProgress:
 
 
 def _of_block(block: Block, sizes: Mapping[str, int]) -> int:
-    return sum(_of_operation(op, sizes) for op in block.ops if not op.is_terminator)
+    points = 0
+    for op in block.ops:
+        sizes = bound(op, sizes) if isinstance(op, Bind) else sizes
+        points += 0 if op.is_terminator else _of_operation(op, sizes)
+    return points
 
 
 def _of_operation(op: Operation, sizes: Mapping[str, int]) -> int:
@@ -61,9 +67,9 @@ def _of_operation(op: Operation, sizes: Mapping[str, int]) -> int:
     if isinstance(op, Structured):
         return prod(_number(extent, sizes) for extent in op.domain())
     if isinstance(op, Loop):
-        lower = _number(op.var.lower, sizes)
-        trips = _number(ceildiv(op.var.upper - lower, op.var.step), sizes)
-        return max(0, trips) * _of_block(op.body, {**sizes, op.var.name: lower})
+        first = {**sizes, op.var.name: _number(op.var.lower, sizes)}
+        trips = len(iterations(op, sizes))
+        return trips * _of_block(op.body, first) if trips else 0
     if op.regions:
         sides = [_of_block(region, sizes) for region in op.regions]
         return max(sides) if isinstance(op, If) else sum(sides)

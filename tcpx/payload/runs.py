@@ -1,10 +1,11 @@
 """The sizes and the threads with which the functions of a kernel run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from tcpx.payload.ir import FuncOp, Operation
-from tcpx.payload.ops.gml_st import Parallel
-from tcpx.payload.sizes import Dim, Symbol, substitute, to_text
+from tcpx.payload.ir import Block, FuncOp, Operation
+from tcpx.payload.ops.gml_st import Loop, Parallel
+from tcpx.payload.ops.index import Bind
+from tcpx.payload.sizes import Dim, Symbol, evaluate, substitute, to_text
 
 Binding = Mapping[Symbol, Dim]
 
@@ -23,6 +24,36 @@ def runs_of(func: FuncOp) -> list[tuple[FuncOp, Binding]]:
         inner = [(callee, {s: substitute(d, sizes) for s, d in call.binding.items()}) for call, callee in at.calls()]
         pending += reversed(inner)
     return list(found.values())
+
+
+def executions(
+    block: Block, sizes: Mapping[str, int], times: int = 1
+) -> Iterator[tuple[Operation, Mapping[str, int], int]]:
+    """Each operation in a block and in its regions, in order, with the sizes that it sees and how often it runs.
+
+    All iterations of a loop count as the first one, both sides of a branch as taken, and a size that an element binds
+    as the least it may be. What a call runs is not visited.
+    """
+    for op in block.ops:
+        yield op, sizes, times
+        if isinstance(op, Bind):
+            sizes = bound(op, sizes)
+        inner, trips = sizes, 1
+        if isinstance(op, Loop):
+            inner, trips = {**sizes, op.var.name: evaluate(op.var.lower, sizes)}, len(iterations(op, sizes))
+        for region in op.regions if trips else ():
+            yield from executions(region, inner, times * trips)
+
+
+def iterations(loop: Loop, sizes: Mapping[str, int]) -> range:
+    """The values of the variable of a loop, in order."""
+    first, end, step = (evaluate(dim, sizes) for dim in (loop.var.lower, loop.var.upper, loop.var.step))
+    return range(first, end, max(1, step))
+
+
+def bound(op: Bind, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """The sizes after a variable is bound to an element, which is not known: the least that it may be."""
+    return {**sizes, op.var.name: evaluate(op.var.lower, sizes)}
 
 
 def runs_on_one(call: Operation) -> bool:

@@ -49,6 +49,20 @@ def test_movement_computes_nothing_and_what_stays_inside_is_no_memory() -> None:
     assert demand(text, N=9) == Demand({"fma_f32": 36}, 2 * 36 * 4)
 
 
+def test_loops_of_the_payload_count_with_the_sizes_of_their_first_iterations() -> None:
+    text = """\
+    func @f(%x: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N] {
+      %y = gml_st.for %i in 0 to N step 3 (%d = %x) {
+        %r = gml_st.materialize(%x) tile [%i, 0] [min(3, N - %i), 2] : tensor<[min(3, N - %i)]x2xf32>
+        %s = tcp.exp(%r) : tensor<[min(3, N - %i)]x2xf32>
+        gml_st.yield(%s, %d) tile [%i, 0] [min(3, N - %i), 2]
+      } : tensor<[N]x4xf32>
+      tcp.return(%y)
+    }
+    """
+    assert demand(text, N=8).operations == {"fma_f32": 3 * 3 * 2}
+
+
 def test_the_least_time() -> None:
     limits = Limits(1, {"fma_f32": 100.0, "dot_bf16": 400.0, "read_l1": 10.0}, {"l1": 1000})
     assert least_seconds(Demand({"fma_f32": 100, "dot_bf16": 800}, 1), limits) == (3.0, "dot_bf16")
