@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.variables import users_of_sizes
 from tcpx.transform.arguments import TransformContext
 
 
@@ -16,8 +17,13 @@ def gathered(ctx: TransformContext, targets: Sequence[Operation]) -> list[Operat
     block = _common_block(ctx, targets)
     chosen = {_ancestor_in(block, op): None for op in targets}
     last = max(chosen, key=_place)
-    below = _reached(chosen, lambda op: [user for user in _users_in(block, op) if user.order <= last.order])
-    above = _reached(chosen, lambda op: [made for made in sources(op) if made in below])
+    sized = users_of_sizes(block.ops)
+    below = _reached(
+        chosen, lambda op: [user for user in (*_users_in(block, op), *sized.get(op, ())) if user.order <= last.order]
+    )
+    above = _reached(
+        chosen, lambda op: [made for made in (*sources(op), *(b for b in sized if op in sized[b])) if made in below]
+    )
     ops = sorted(above, key=_place)
     between = [op for op in block.ops[block.index(ops[0]) : block.index(last)] if op not in above]
     for op in between:

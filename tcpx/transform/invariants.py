@@ -1,13 +1,12 @@
 """What an iteration of a loop computes alike in all of them, moved before the loop."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Var, variables
-from tcpx.payload.types import BufferType, TensorType, shape_of
-from tcpx.payload.verifier import dims_of
+from tcpx.payload.types import BufferType, TensorType
+from tcpx.payload.variables import free_variables, variable_of
 from tcpx.transform.convex import sources
 from tcpx.transform.editing import is_pure
 
@@ -58,9 +57,8 @@ def why_not(op: Operation, loop: Loop, moved: Collection[Operation]) -> str | No
         return "it writes to memory"
     if any(isinstance(value.type, BufferType) for inner in op.walk() for value in inner.operands):
         return "it reads memory, which the loop may write"
-    own = {inner.var for inner in op.walk() if isinstance(inner, Loop)}
-    varying = {inner.var for inner in loop.walk() if isinstance(inner, Loop)} - own
-    named = next((var for var in _variables(op) if var in varying), None)
+    varying = {var.text for inner in loop.walk() if (var := variable_of(inner)) is not None}
+    named = next((var for text, var in free_variables(op).items() if text in varying), None)
     if named is not None:
         return f"it depends on %{named.name}"
     read = (value for inner in op.walk() for value in inner.operands)
@@ -74,17 +72,6 @@ def _is_made_in(value: Value, op: Operation) -> bool:
     owner = value.owner
     holder = owner if isinstance(owner, Operation) else owner.parent
     return holder is not None and holder.is_in(op)
-
-
-def _variables(op: Operation) -> Iterator[Var]:
-    """The loop variables that sizes of an operation, and of all in it, name."""
-    for inner in op.walk():
-        for attribute in inner.attributes.values():
-            for dim in dims_of(attribute):
-                yield from variables(dim)
-        for value in inner.defined:
-            for dim in shape_of(value.type):
-                yield from variables(dim)
 
 
 def move_before(rewriter: Rewriter, loop: Loop, ops: list[Operation]) -> None:

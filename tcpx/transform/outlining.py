@@ -33,6 +33,7 @@ from tcpx.payload.strided import STRIDED
 from tcpx.payload.structure import fingerprint, is_data
 from tcpx.payload.types import TensorType, shape_of, substitute_type
 from tcpx.payload.value_ranges import RANGES, Declared, dtype_range, range_entries, value_order, value_range
+from tcpx.payload.variables import free_variables
 from tcpx.payload.verifier import dims_of
 from tcpx.transform.convex import replace_outside, used_outside
 from tcpx.transform.editing import erase_dead, is_pure
@@ -243,16 +244,15 @@ def _is_cheap(op: Operation) -> bool:
 def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp) -> list[Symbol]:
     """The symbols in operations, with the facts at that place, in the order of the inputs."""
     facts, known = facts_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
-    loops = {op for op in ops[0].ancestors() if "var" in op.attributes}
-    outer = {v.name for op in loops if isinstance(v := op.attributes["var"], Var)}
+    free = next((var for op in ops for var in free_variables(op).values()), None)
+    if free is not None:
+        raise _refused(ops, f"they depend on the variable %{free.name}", "sizes of the function alone", free.text)
     symbols: dict[str, Symbol] = {}
     for dim in [*(d for v in inputs for d in shape_of(v.type)), *(d for op in ops for d in _dims_in(op))]:
         for leaf in leaves(dim).values():
             if isinstance(leaf, Symbol) and leaf.name in known:
                 attached = as_symbol(facts.attach(known[leaf.name].size()))
                 symbols.setdefault(leaf.name, attached or known[leaf.name])
-            elif isinstance(leaf, Var) and leaf.name in outer:
-                raise _refused(ops, f"they depend on the loop {leaf.name}", "sizes of the function alone", leaf.text)
     return list(symbols.values())
 
 

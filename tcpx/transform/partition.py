@@ -10,6 +10,7 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Var, to_text
 from tcpx.payload.structure import is_data
 from tcpx.payload.text.printer import attribute_text
+from tcpx.payload.variables import users_of_sizes
 from tcpx.transform.cleanup import erase_unused
 from tcpx.transform.editing import is_pure
 from tcpx.transform.outlining import outline
@@ -25,7 +26,9 @@ def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Dia
     if "results" in func.attributes or sum(1 for _ in func.walk()) <= LONGEST_FUNCTION:
         return None
     erase_unused(rewriter, func)
-    ops = [op for op in func.body.ops if is_pure(op) and not any(is_data(op, key) for key in op.attributes)]
+    sized = {op for users in users_of_sizes(func.body.ops).values() for op in users}
+    movable = (op for op in func.body.ops if op not in sized and is_pure(op))
+    ops = [op for op in movable if not any(is_data(op, key) for key in op.attributes)]
     if len(ops) <= LONGEST_FUNCTION:
         return None
     before, cuts = set(rewriter.module.funcs), sorted({0, *_cuts(ops), *_beside_effects(func, ops), len(ops)})

@@ -123,3 +123,19 @@ schedule s(root: func) {
   }
 }""")
     check(module, tcpx.compile(module, schedule, target="generic"))
+
+
+def test_loops_whose_first_step_an_element_decides_stay_with_it() -> None:
+    """`stream` binds the first index of a loop to a value, which no function can be passed."""
+    module = chain(LONGEST_FUNCTION + 2)
+    schedule = tcpx.parse_schedule("""language 1
+schedule s(root: func) {
+  let x = match one "v60" in root
+  tile(x, [d0: 16])
+  peel(x.loop(d0))
+  stream(x.loop(d0))
+}""")
+    kernel = tcpx.compile(module, schedule, target="generic")
+    check(module, kernel)
+    (remark,) = kernel.remarks
+    assert remark.found == "131: they are calls of 4 functions now"

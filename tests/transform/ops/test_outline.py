@@ -110,7 +110,7 @@ def test_in_a_branch() -> None:
     [
         (
             "let i = tile(mm, [m: 4])\noutline([mm])",
-            "no function can be made of %mm: they depend on the loop mm/m1",
+            "no function can be made of %mm: they depend on the variable %mm/m1",
             "sizes of the function alone",
         ),
         (
@@ -227,3 +227,18 @@ def test_an_assertion_about_other_sizes_stays_with_its_function() -> None:
     text = CACHE.replace("  tcp.assert", f"{other}  tcp.assert")
     outlined = "let s = match one contract in root\nlet c = outline(s)"
     assert all(op.opcode != "tcp.assert" for op in run(text, outlined).module.funcs["cache.s"].body.ops)
+
+
+def test_a_loop_does_not_leave_the_size_that_it_starts_at() -> None:
+    """Operations between two loops of which one starts at a size that is bound between them."""
+    text = """\
+func @f(%x: tensor<[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xf32>) symbols [N] {
+  %a = tcp.neg(%x) : tensor<[N]xf32>
+  %b = tcp.exp(%a) : tensor<[N]xf32>
+  tcp.return(%a, %b)
+}
+"""
+    names = 'let a = match one "a" in root\nlet b = match one "b" in root\n'
+    streamed = "tile(b, [d0: 16])\npeel(b.loop(d0))\nlet i = b.loop(d0)\nstream(i)\n"
+    message = "no function can be made of %b/d01~main: they depend on the variable %b/d01/lead"
+    assert refusal(text, f'{names}{streamed}outline([b.copy("main").loop(d0)])').message == message
