@@ -28,7 +28,7 @@ from tcpx.payload.short_operands import OperandLike, broadcast, expand, short_na
 from tcpx.payload.sizes import Operand, Symbol, Var, as_dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, row_major, scalar_of_numpy
-from tcpx.payload.verifier import verify_module
+from tcpx.payload.verifier import check_lengths, verify_module
 
 __all__ = ["Builder", "broadcast", "buffer", "expand", "tensor", "tile", "vector"]
 
@@ -211,6 +211,7 @@ class Builder:
     def finish(self) -> Module:
         """The module, verified."""
         verify_module(self.module)
+        check_lengths(self.module)
         check_subsets(self.module)
         check_reads_of_parallel_loops(self.module)
         check_declared_bodies(self.module)

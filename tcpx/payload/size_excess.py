@@ -37,14 +37,25 @@ def too_large(value: int, what: str = "the number") -> Excess | None:
 
 
 def excess(size: Dim) -> Excess | None:
-    """What is too large in a constant, a coefficient or the length; numbers in operands are not seen."""
+    """What is too large in a size that a user wrote: a constant, a coefficient or the length; numbers in operands are
+    not seen."""
+    return (
+        None if isinstance(size, int) and INT64_MIN <= size <= INT64_MAX else _too_long(size) or excess_of_width(size)
+    )
+
+
+def excess_of_width(size: Dim) -> Excess | None:
+    """What does not fit 64 bits in a size, however long it is: a constant or a coefficient."""
     if isinstance(size, int):
-        return None if INT64_MIN <= size <= INT64_MAX else too_large(size)
-    return _excess(size)
+        return too_large(size)
+    found = (too_large(c, "a number in the size") for c in (size.constant, *(c for _, c in size.terms)))
+    return next((each for each in found if each is not None), None)
 
 
 @lru_cache(maxsize=4096)
-def _excess(size: Size) -> Excess | None:
+def _too_long(size: Dim) -> Excess | None:
+    if isinstance(size, int):
+        return None
     if len(size.terms) > MOST_SIZE_TERMS:
         return _too_many_terms(len(size.terms))
     longest = max(len(monomial) for monomial, _ in size.terms)
@@ -55,8 +66,7 @@ def _excess(size: Size) -> Excess | None:
         return Excess(
             "the size expression is too long", f"at most {MOST_SIZE_PARTS} parts within one another", f"{parts}"
         )
-    found = (too_large(c, "a number in the size") for c in (size.constant, *(c for _, c in size.terms)))
-    return next((held for held in found if held is not None), None)
+    return None
 
 
 def excess_of_product(lhs: Dim, rhs: Dim) -> Excess | None:

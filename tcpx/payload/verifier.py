@@ -13,7 +13,7 @@ from tcpx.payload.ir import ROW, Attribute, Block, FuncOp, Module, Operation, Va
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_excess import Excess, excess, excess_of_count, excess_of_memory
+from tcpx.payload.size_excess import Excess, excess, excess_of_count, excess_of_memory, excess_of_width
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
 from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_result_names, check_states
 from tcpx.payload.strided import check_strided
@@ -392,17 +392,34 @@ def _is_bound(op: Operation, name: str) -> bool:
     return False
 
 
+def check_lengths(module: Module) -> None:
+    """No size of a payload that was just built is too long to work with. Those that steps make of them may be longer.
+    Raises LimitError."""
+    for op in module.walk():
+        attributes = (
+            a for key, a in op.attributes.items() if not isinstance(a, _WITHOUT_DIMS) and key not in DIM_ATTRIBUTES
+        )
+        dims = [
+            *(d for a in attributes for d in dims_of(a)),
+            *(d for value in op.defined for d in _type_dims(value.type)),
+        ]
+        _refuse(op, next(filter(None, map(excess, dims)), None))
+
+
 def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
     """Sizes are 64-bit integers in C, and so are the bytes of a memory."""
-    checks = [*map(excess, dims), *[_excess_of_type(value.type) for value in op.defined]]
-    found = next(filter(None, checks), None)
+    checks = [*map(excess_of_width, dims), *[_excess_of_type(value.type) for value in op.defined]]
+    _refuse(op, next(filter(None, checks), None))
+
+
+def _refuse(op: Operation, found: Excess | None) -> None:
     if found is not None:
         raise LimitError(op.error(found.message, required=found.required, found=found.found).diagnostic)
 
 
 @lru_cache(maxsize=4096)
 def _excess_of_type(type_: Type) -> Excess | None:
-    too_large = next(filter(None, map(excess, _type_dims(type_))), None)
+    too_large = next(filter(None, map(excess_of_width, _type_dims(type_))), None)
     shape = shape_of(type_)
     return too_large or excess_of_count(shape) or excess_of_memory(shape, dtype_of(type_).bytes)
 
