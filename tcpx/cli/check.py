@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import tcpx
+from tcpx.api import lowered
 from tcpx.cli.models import add_specialisation, specialised_of
 from tcpx.cli.options import TABLE_SUFFIXES, Subcommand, UsageError, add_schedule, params_of
 
@@ -64,7 +65,7 @@ def _execute(options: argparse.Namespace) -> int:
         return 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tcpx.ScheduleWarning)  # they are printed already
-        run = tcpx.apply_schedule(module, schedule, params=params, target=target, threads=threads)
+        run = lowered(tcpx.CompileRequest(module, schedule, params), tcpx.load_target(target), threads)
     print(f"{schedule_path}: {len(run.trace.entries)} step(s) apply to @{module.main.name} of {path}")
     for remark in run.remarks:
         print(remark.render(), file=sys.stderr)

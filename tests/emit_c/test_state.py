@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import pytest
 
 import tcpx
 from tcpx.api import CompileRequest, lowered
+from tcpx.cli import main
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.structure import fingerprint
 from tcpx.source import emit
@@ -518,3 +520,26 @@ def test_results_have_names() -> None:
 )
 def test_names_that_are_refused(results: str, message: str) -> None:
     assert message in refused(f"func @f(%x: tensor<4xf32>) -> {results} {{\n  tcp.return(%x, %x)\n}}\n").message
+
+
+def test_a_copy_of_state_is_a_remark_wherever_remarks_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """\
+func @main(%x: tensor<[N]xf32>, %h: inout tensor<[N]xf32>) -> (tensor<[N]xf32>, %h: tensor<[N]xf32>) symbols [N] {
+  %r = tcp.reverse(%h) {dims = [0]} : tensor<[N]xf32>
+  %n = tcp.add(%r, %x) : tensor<[N]xf32>
+  %y = tcp.mul(%h, 2.0) : tensor<[N]xf32>
+  tcp.return(%y, %n)
+}
+"""
+    kernel = tcpx.compile(tcpx.parse(text), PLAIN, target="generic")
+    (remark,) = kernel.remarks
+    assert remark.message.startswith(
+        "copies %n: tensor<[N]xf32> for tcp.return, because %n (tcp.add) would overwrite %h"
+    )
+    assert remark.message in str(kernel.report())
+    payload, schedule = tmp_path / "f.tcp", tmp_path / "s.tcps"
+    payload.write_text(text)
+    for body in ("canonicalize(root)", "bufferize(root)"):
+        schedule.write_text(f"language 1\nschedule s(root: func) {{ optional {body} }}\n")
+        assert main(["check", str(payload), "-s", str(schedule), "--target", "generic"]) == 0
+        assert remark.message in capsys.readouterr().err

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Kind, VerifyError
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.assertion import Assert
@@ -31,7 +31,10 @@ from tcpx.transform.recipes import Recipes
 
 
 class Lowering:
-    """One run. Operations stay until the end, where what is not needed is erased last first; `remarks` names copies."""
+    """One run. Operations stay until the end, where what is not needed is erased last first.
+
+    `remarks` names all copies, `unasked` those that no statement asked for, as a promotion does.
+    """
 
     def __init__(self, rewriter: Rewriter, func: FuncOp, placement: Placement) -> None:
         self.rewriter, self.func, self.placement = rewriter, func, placement
@@ -43,6 +46,7 @@ class Lowering:
         self.buffers = Buffers(rewriter, func, placement)
         self.loops = ElementLoops(rewriter, self.effects, self.buffers)
         self.remarks: list[str] = []
+        self.unasked: list[Diagnostic] = []
         self._cleanups: list[Callable[[], None]] = []
 
     def run(self) -> None:
@@ -109,7 +113,7 @@ class Lowering:
             return None
         kept, source = self.buffers.packed(op.operands[write.index], op), self.effects.places.place(write.source)
         self.loops.copy(op, f"{write.source.name}/kept", source, kept, kept.tile.shape)
-        self.remarks.append(f"copies %{write.source.name} twice for {shown(op)}, because it becomes other state")
+        self._copied(op, f"copies %{write.source.name} twice for {shown(op)}", "it becomes other state")
         return kept
 
     def empty(self, op: Empty) -> None:
@@ -149,7 +153,7 @@ class Lowering:
                 self.loops.copy(op, f"{value.name}/packed", self.effects.place(value), at, shape_of(value.type))
         for storage in (self.effects.of_value[op.operands[k]] for k in states if op.operands[k] in moved):
             reason = self.placement.reasons.get(storage, f"%{storage.name} is not given up by who gave it")
-            self.remarks.append(f"copies %{storage.name}: {storage.type} for {shown(op)}, because {reason}")
+            self._copied(op, f"copies %{storage.name}: {storage.type} for {shown(op)}", reason)
         passed = [k for k in range(len(op.results)) if k not in states.values()]
         operands = [v for k, v in enumerate(op.operands) if k not in numbers]
         values = [*operands, *(op.results[k] for k in passed)]
@@ -173,7 +177,7 @@ class Lowering:
             value = op.operands[target]
             if not self.effects.is_undefined(value):
                 reason = self.placement.reasons.get(self.effects.of_value[value], "it is used again")
-                self.remarks.append(f"copies %{value.name}: {value.type} for {shown(op)}, because {reason}")
+                self._copied(op, f"copies %{value.name}: {value.type} for {shown(op)}", reason)
                 self.loops.copy(op, f"{value.name}/copy", places[target], result, shape_of(value.type))
             places[target] = result
         for k, place in enumerate(places):
@@ -213,7 +217,7 @@ class Lowering:
         if self.buffers.is_packed(place, shape_of(value.type)):
             return place
         reason = f"the rows of %{place.memory.name} are strided" if place.memory.strided else "it is a part of another"
-        self.remarks.append(f"copies %{value.name}: {value.type} for {shown(op)}, because {reason}")
+        self._copied(op, f"copies %{value.name}: {value.type} for {shown(op)}", reason)
         return self.buffers.packed(value, op)
 
     def pad(self, op: Pad) -> None:
@@ -277,6 +281,15 @@ class Lowering:
 
     # -- copies --------------------------------------------------------------------------------------------------
 
+    def _copied(self, op: Operation, text: str, reason: str | None, is_unasked: bool = True) -> None:
+        """Note a copy that an operation makes, and why."""
+        text = f"{text}, because {reason}" if reason else text
+        self.remarks.append(text)
+        if is_unasked:
+            required = "memory in which it can be computed: nothing reads it later"
+            place = op.written_at or op.location
+            self.unasked.append(Diagnostic(text, Kind.WARNING, payload=place, required=required, found=reason))
+
     def _copies(self, op: Operation) -> list[Operation]:
         """Make the copies an operation needs."""
         return [self._copy(write) for write in self.writes.get(op, [])]
@@ -287,8 +300,9 @@ class Lowering:
             return self._store_result(write, value, target)
         if write.reshapes or not isinstance(write.op, Tileable):
             reason = self.placement.reasons.get(write.source) or self.placement.reasons.get(write.target)
-            because = f", because {reason}" if reason else ""
-            self.remarks.append(f"copies %{value.name}: {write.source.type} for {shown(write.op)}{because}")
+            in_state = self._in_state(write.source) or self._in_state(write.target)
+            text = f"copies %{value.name}: {write.source.type} for {shown(write.op)}"
+            self._copied(write.op, text, reason, in_state or write.reshapes)
         name = f"{value.name}/copy"
         if write.reshapes:
             return self.loops.copy_reshaped(write.op, name, value, target)

@@ -1,8 +1,10 @@
 """bufferize: put tensors into memory."""
 
+from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.strided import STRIDED
+from tcpx.records import frozen
 from tcpx.transform.bufferization.lowering import Lowering
 from tcpx.transform.bufferization.placement import Placement
 from tcpx.transform.bufferization.preparation import prepare
@@ -63,9 +65,21 @@ class Bufferize(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         func = args.func("func")
         dissolve_all(ctx, func)
-        for remark in bufferize(ctx.rewriter, func):
-            ctx.remark(remark)
+        for called in ctx.rewriter.module.reached(func):
+            copies = bufferize_one(ctx.rewriter, called)
+            for remark in copies.texts:
+                ctx.remark(remark)
+            ctx.warnings += copies.unasked
         return ()
+
+
+@frozen
+class Copies:
+    """The copies that a function on buffers makes: a line about each, and the remarks on those that no statement asked
+    for."""
+
+    texts: tuple[str, ...] = ()
+    unasked: tuple[Diagnostic, ...] = ()
 
 
 def bufferize(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
@@ -75,13 +89,13 @@ def bufferize(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
     nor composite.
     """
     called = rewriter.module.reached(func)
-    return tuple(remark for held in called for remark in bufferize_one(rewriter, held))
+    return tuple(text for each in called for text in bufferize_one(rewriter, each).texts)
 
 
-def bufferize_one(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
+def bufferize_one(rewriter: Rewriter, func: FuncOp) -> Copies:
     """The same for one function whose callees are already on buffers."""
     if "results" in func.attributes:
-        return ()
+        return Copies()
     prepare(rewriter, func)
     placement = Placement(func)
     rewriter.visited += placement.conflicts.looked_at
@@ -91,4 +105,4 @@ def bufferize_one(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
     rewriter.set_attribute(func, "results", len(lowering.effects.results) - len(func.states))
     if lowering.remarks:
         rewriter.set_attribute(func, "remarks", tuple(lowering.remarks))
-    return tuple(lowering.remarks)
+    return Copies(tuple(lowering.remarks), tuple(lowering.unasked))
