@@ -1,9 +1,10 @@
-"""A schedule and the lowering behind it; what cannot be lowered is scheduled again without what made it so."""
+"""A schedule and the lowering after it; what cannot be lowered is scheduled again without what made it so."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from tcpx.interp import AttemptKey, ParamValue, Run, StepHook, left_as_it_is, run_schedule
+from tcpx.interp import AttemptKey, ParamValue, Run, StepHook, left_as_it_is, remark_on, run_schedule
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, VerifyError
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
@@ -12,7 +13,7 @@ from tcpx.target import Target, target_at
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.grouping import dissolve_all
-from tcpx.transform.language.loader import Program
+from tcpx.transform.language.loader import Program, program_of_text
 from tcpx.transform.ops.bufferize import bufferize_one
 from tcpx.transform.ops.plan_memory import plan_one
 from tcpx.transform.outlining import drop_unused_arguments, serial_versions
@@ -23,22 +24,19 @@ from tcpx.transform.vectors.selection import select_instructions
 StepDone = Callable[[str], None]
 """Called with the name of each step of the lowering when it is done."""
 
+NOTHING: Final = "language 1\nschedule default(root: func) {}\n"
 START: Final = 0
 """The mark of a rewriter that has changed nothing yet."""
 
 LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], Sequence[Diagnostic] | None]], ...]] = (
     ("canonicalize", lambda rewriter, func, target, threads: _clean_up(rewriter, func)),
-    ("bufferize", lambda rewriter, func, target, threads: _to_memory(rewriter, func)),
+    ("bufferize", lambda rewriter, func, target, threads: bufferize_one(rewriter, func).unasked),
     ("lower_vectors", lambda rewriter, func, target, threads: lower_vectors(rewriter, func, target)),
     ("select_instructions", lambda rewriter, func, target, threads: select_instructions(rewriter, func, target)),
     ("plan_memory", lambda rewriter, func, target, threads: plan_one(rewriter, func, threads)),
 )
 """The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan. They return
 what they have to remark."""
-
-
-def _to_memory(rewriter: Rewriter, func: FuncOp) -> None:
-    bufferize_one(rewriter, func)  # the attribute `remarks` of the function names copies
 
 
 def _clean_up(rewriter: Rewriter, func: FuncOp) -> None:
@@ -91,36 +89,44 @@ def run_and_lower(
     """Run a schedule over a module, in place, and lower it to what emission takes.
 
     Where the lowering refuses what the schedule made of an operation that an `else remark` names, the schedule runs
-    again and leaves it as it is; all of them, where it is not known which one that is. `on_lowering` is called with
-    each run that is to be lowered. Raises ScheduleError and VerifyError.
+    again and leaves it as it is; all of them, where it is not known which one that is. The schedule that nobody chose
+    is left out where even that fails. `on_lowering` is called with each run that is to be lowered. Raises
+    ScheduleError and VerifyError.
     """
     refused: dict[AttemptKey, Diagnostic] = {}
+    is_left_out, remarks = False, list[Diagnostic]()
     while True:
-        run = run_schedule(
-            module,
-            program,
-            target,
-            threads=threads,
-            params=params,
-            on_step=on_step,
-            keep_texts=keep_texts,
-            refused=refused,
-            is_lowered=True,
-        )
+        run: Run | None = None
         try:
+            run = run_schedule(
+                module,
+                program,
+                target,
+                threads=threads,
+                params=params,
+                on_step=on_step,
+                keep_texts=keep_texts,
+                refused=refused,
+                is_lowered=True,
+            )
             step_done = on_lowering(run) if on_lowering is not None else None
-            remarks = lower(run.rewriter, module.main, target, threads, step_done)
+            run.trace.remarks += remarks + lower(run.rewriter, module.main, target, threads, step_done)
+            verify_module(module)
         except (ScheduleError, VerifyError) as error:
-            found = _refused(run, error.diagnostic)
-            if not found or error.diagnostic.kind is Kind.INTERNAL:
+            known = error.diagnostic
+            found = _refused(run, known) if run is not None else {}
+            mendable = program.is_default and not params and not is_left_out
+            if not mendable and (not found or known.kind is Kind.INTERNAL):
                 raise
-            run.rewriter.rollback(START)
+            if run is not None:
+                run.rewriter.rollback(START)
             refused |= found
-            continue
-        verify_module(module)
-        run.trace.remarks += remarks
-        run.rewriter.commit()
-        return run
+            if not found:
+                is_left_out, program = True, replace(program_of_text(NOTHING), is_default=True)
+                remarks = [remark_on("the default schedule is left out", None, known)]
+        else:
+            run.rewriter.commit()
+            return run
 
 
 def _refused(run: Run, why: Diagnostic) -> dict[AttemptKey, Diagnostic]:

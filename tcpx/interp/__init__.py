@@ -1,6 +1,6 @@
 """The engine: runs a schedule over a payload, step by step, each step a transaction."""
 
-from tcpx.interp.attempts import left_as_it_is
+from tcpx.interp.attempts import left_as_it_is, remark_on
 from tcpx.interp.called import Called, CalledFunctions
 from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.knob_names import KnobNames, reaches
@@ -23,5 +23,6 @@ __all__ = [
     "check_schedule",
     "left_as_it_is",
     "reaches",
+    "remark_on",
     "run_schedule",
 ]

@@ -28,7 +28,7 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
         try:
             return run_block(alternative, state, frame.block())
         except ScheduleError as error:
-            if error.diagnostic.kind is not Kind.SILENCEABLE:
+            if not state.recovers_from(error):
                 raise
             failures.append(_judged(error, state, saved))
             saved.restore(state)
@@ -71,7 +71,7 @@ def _try_or_remark(
         try:
             returned = run_block(alternative, state, frame.block())
         except ScheduleError as error:
-            if not _is_recovered(error, state) or state.overrides.hits > hits:
+            if not state.recovers_from(error) or state.overrides.hits > hits:
                 raise
             failures.append(_judged(error, state, saved))
             saved.restore(state)
@@ -106,12 +106,6 @@ def _first_refused(failures: list[ScheduleError]) -> tuple[ScheduleError, list[S
     return first, [failure for failure in failures if failure is not first]
 
 
-def _is_recovered(error: ScheduleError, state: State) -> bool:
-    """Whether what stands in a `try` may fail so: as everywhere, or in the schedule that nobody chose."""
-    kind = error.diagnostic.kind
-    return kind is Kind.SILENCEABLE or (kind is Kind.DEFINITE and state.program.is_default)
-
-
 def _remarked(remark: ast.Remark, state: State, frame: Frame) -> list[Operation]:
     """The operations that a remark is about. Raises ScheduleError where there are none."""
     value = evaluate(remark.target, state, frame)
@@ -123,16 +117,37 @@ def _remarked(remark: ast.Remark, state: State, frame: Frame) -> list[Operation]
 def computed_otherwise(label: str, place: Location | None, why: Diagnostic, others: tuple[str, ...]) -> Diagnostic:
     """The remark on an operation to which a later block of a schedule was applied: the step of an earlier one that
     failed, and why."""
-    return _remark_on(f"%{label} is computed in another way", place, why, others)
+    return remark_on(f"%{label} is computed in another way", place, why, others)
 
 
 def left_as_it_is(label: str, place: Location | None, why: Diagnostic, others: tuple[str, ...] = ()) -> Diagnostic:
     """The remark on an operation that a schedule could not be applied to: its place, the step that failed, and why."""
-    return _remark_on(f"%{label} is left as it is", place, why, others)
+    return remark_on(f"%{label} is left as it is", place, why, others)
 
 
-def _remark_on(what: str, place: Location | None, why: Diagnostic, others: tuple[str, ...]) -> Diagnostic:
-    kind = "" if why.kind is Kind.SILENCEABLE else f"{why.kind.value}: "
+def run_or_leave(state: State, run: Callable[[], Values | None]) -> Values | None:
+    """Run a statement; in the schedule that nobody chose, undo one that fails outside of a `try`, with a remark."""
+    if not state.program.is_default or state.recovering:
+        return run()
+    saved, hits = Savepoint.take(state), state.overrides.hits
+    state.recovering += 1
+    try:
+        return run()
+    except ScheduleError as error:
+        if state.overrides.hits > hits:
+            raise
+        saved.restore(state)
+        remark = remark_on("a statement of the default schedule is left out", None, error.diagnostic)
+        known = {each.message for each in state.trace.remarks}
+        state.trace.remarks += [remark] if remark.message not in known else []
+        return None
+    finally:
+        state.recovering -= 1
+
+
+def remark_on(what: str, place: Location | None, why: Diagnostic, others: tuple[str, ...] = ()) -> Diagnostic:
+    """The remark that something is not done, and why: `what: why`."""
+    kind = f"{why.kind.value}: " if why.kind is Kind.INTERNAL else ""
     return replace(
         why,
         message=f"{what}: {kind}{why.message}",

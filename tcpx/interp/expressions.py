@@ -17,7 +17,7 @@ from tcpx.interp.patterns import written_outcome
 from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
-from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError
+from tcpx.payload.diagnostics import ScheduleError, TcpxError
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
@@ -409,7 +409,7 @@ def where_miss(
     try:
         holds = truth(where, "`where`", state, inner)
     except TcpxError as error:
-        if error.diagnostic.kind is not Kind.SILENCEABLE:
+        if not state.recovers_from(error):
             raise
         unknown = error if isinstance(error, navigation.UnknownNameError) else None
         return Miss(op, WHERE_RANK, error.diagnostic.message, unknown)

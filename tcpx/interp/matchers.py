@@ -43,7 +43,7 @@ def matcher_outcome(
         try:
             returned = _run(statement, matcher, state, inner, evaluate)
         except TcpxError as error:
-            if error.diagnostic.kind is not Kind.SILENCEABLE:
+            if not state.recovers_from(error):
                 raise
             known = error.diagnostic
             is_told = known.found is None or isinstance(statement, ast.Require)

@@ -24,6 +24,8 @@ from tcpx.transform.tiling import first_value, starts_of
 
 RESULTS = ("out", "result")
 """What the only result is called."""
+_PARTS = (*RESULTS, "acc", "name", "scheduled", "constant", "opcode")
+"""What every operation has."""
 
 
 class UnknownNameError(ScheduleError):
@@ -95,15 +97,27 @@ def _starts(ops: Sequence[Operation]) -> list[Operation]:
 
 
 def exists(base: OpHandle, name: str, state: State) -> bool:
-    """Whether a copy of a handle is still there, with a start for `x.start` and with this operand if it is optional."""
+    """Whether a copy of a handle is still there, with a start for `x.start`, and else with this operand or dim."""
     ops = state.handles.live(base)
     if name == "start":
         starts = _starts(ops)
         return bool(starts) and bool(state.handles.live(narrowed(state.handles.of(*starts), base)))
-    return any(
-        name in op.given if name in op.named_operands else name != op.optional_operand or op.init is not None
-        for op in ops
-    )
+    return any(_has(op, name) for op in ops)
+
+
+def _has(op: Operation, name: str) -> bool:
+    if name in op.named_operands:
+        return name in op.given
+    is_dim = isinstance(op, Tileable) and op.dim_called(name) in _dims(op)
+    return is_dim or name in (*_operands(op), *_PARTS, *op.result_roles)
+
+
+def _operands(op: Operation) -> tuple[str, ...]:
+    return (*op.operand_roles, *((op.optional_operand,) if op.optional_operand and op.init is not None else ()))
+
+
+def _dims(op: Operation) -> tuple[str, ...]:
+    return tuple(it.name for it in op.iterators()) if isinstance(op, Tileable) else ()
 
 
 def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Exception:
@@ -136,8 +150,7 @@ def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Ex
 
 
 def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node: ast.Node) -> RuntimeValue:
-    operands = (*op.operand_roles, *((op.optional_operand,) if op.optional_operand and op.init is not None else ()))
-    dims = tuple(it.name for it in op.iterators()) if isinstance(op, Tileable) else ()
+    operands, dims = _operands(op), _dims(op)
     if name in (*operands, *RESULTS, *op.result_roles, "acc"):
         return OperandHandle(base, name)
     if isinstance(op, Tileable) and op.dim_called(name) in dims:
@@ -200,18 +213,20 @@ def value_ref(op: Operation, name: str) -> ValueRef:
     if name == "acc" and isinstance(op, Structured) and op.init is not None:
         return OperandRef(op, len(op.operands) - 1)
     if name == op.optional_operand:
-        raise op.error(f"%{op.name} has no `{name}`", required=f"an operation with `{name}`", found=op.opcode)
+        raise _no_value(op, f"it has no `{name}`", f"an operation with `{name}`", "one without")
     if name in op.result_roles:
         return op.results[op.result_roles.index(name)]
     if len(op.results) != 1:
-        raise op.error(
-            f"%{op.name} has {len(op.results)} results, none of which is `{name}` alone"
-            if op.results
-            else f"%{op.name} has no result",
-            required=" or ".join(f"`{role}`" for role in op.result_roles) or "an operation with a result",
-            found=name,
-        )
+        known = " or ".join(f"`{role}`" for role in op.result_roles)
+        message = f"it has {len(op.results)} results, none of which is `{name}` alone" if known else "it has no result"
+        raise _no_value(op, message, known or "an operation with a result", name)
     return op.result
+
+
+def _no_value(op: Operation, message: str, required: str, found: str) -> ScheduleError:
+    """The error for an operand or a result that an operation does not have, which another one may."""
+    what = f"%{op.name} ({op.opcode}): {message}"
+    return ScheduleError(Diagnostic(what, Kind.SILENCEABLE, payload=op.location, required=required, found=found))
 
 
 def dims_of_value(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) -> tuple[DimHandle, ...]:

@@ -11,7 +11,7 @@ from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.pure_values import PureValues
 from tcpx.interp.trace import AttemptKey, Trace, TraceEntry
 from tcpx.interp.work import Work
-from tcpx.payload.diagnostics import Diagnostic
+from tcpx.payload.diagnostics import Diagnostic, Kind, TcpxError
 from tcpx.payload.ir import CopyPath, FuncOp, Module, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
@@ -42,6 +42,8 @@ class State:
     handles: Handles
     overrides: Overrides
     trace: Trace
+    recovering: int = 0
+    """How many statements around the one that runs recover from its failure."""
     refused: Mapping[AttemptKey, Diagnostic] = field(default_factory=dict[AttemptKey, Diagnostic])
     """What `else remark` leaves as it is without an attempt, and why: what it had become could not be lowered."""
     on_step: StepHook | None = None
@@ -73,6 +75,11 @@ class State:
             elif "/" in op.name:
                 slashed.add(op.name)
         self.slashed, self.written = frozenset(slashed), frozenset(written)
+
+    def recovers_from(self, error: TcpxError) -> bool:
+        """Whether a failure may be recovered from: a precondition that is not met, and all of them in the schedule that
+        nobody chose."""
+        return error.diagnostic.kind is Kind.SILENCEABLE or self.program.is_default
 
     def source_of(self, name: str) -> str:
         """The operation that one was made from: `fc1` of `fc1/n5`, and of `layer/fc1/n5` the `layer/fc1` that the

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tcpx.interp.attempts import run_try
+from tcpx.interp.attempts import run_or_leave, run_try
 from tcpx.interp.calls import frame_of_call
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.expressions import evaluate, pattern_outcome, truth, where_miss
@@ -39,6 +39,23 @@ def run_statement(statement: ast.Statement, state: State, frame: Frame) -> Value
     """Run one statement. Raises ScheduleError; the payload is then as it was before the step that failed."""
     state.work.statement(frame, statement)
     state.trace.fire(statement.location)
+    if _is_recovered_inside(statement, frame):
+        return _run(statement, state, frame)
+    return run_or_leave(state, lambda: _run(statement, state, frame))
+
+
+def _is_recovered_inside(statement: ast.Statement, frame: Frame) -> bool:
+    """Whether a failure leaves out a part of a statement: an iteration of a loop, a statement of a sequence."""
+    match statement:
+        case ast.ForEach():
+            return True
+        case ast.Do(optional=False):
+            return isinstance(find_callee(statement.call.function, frame.unit), SequenceCallee)
+        case _:
+            return False
+
+
+def _run(statement: ast.Statement, state: State, frame: Frame) -> Values | None:
     match statement:
         case ast.Let():
             _let(statement, state, frame)
@@ -113,7 +130,7 @@ def _do(call: ast.Call, statement: ast.Statement, state: State, frame: Frame, op
     try:
         return _run_sequence(callee, call, state, frame)
     except ScheduleError as error:
-        if error.diagnostic.kind is not Kind.SILENCEABLE:
+        if not state.recovers_from(error):
             raise
         saved.restore(state)
         return ()
@@ -145,7 +162,9 @@ def check_requirement(statement: ast.Require, state: State, frame: Frame) -> Non
 
 def _for(statement: ast.ForEach, state: State, frame: Frame) -> Values | None:
     seen: set[frozenset[int]] = set()
-    for item in list(loop_items(statement, state, frame)):
+    items = list[RuntimeValue]()
+    run_or_leave(state, lambda: items.extend(loop_items(statement, state, frame)))
+    for item in items:
         head = item[0] if isinstance(item, tuple) and item else item
         if isinstance(head, OpHandle):
             if not _still_wanted(item, head, statement.items, state, frame):
@@ -154,12 +173,16 @@ def _for(statement: ast.ForEach, state: State, frame: Frame) -> Values | None:
             if denoted in seen:
                 continue
             seen.add(denoted)
-        inner = frame.block()
-        inner.names.update(named_parts(statement, item, frame))
-        returned = run_block(statement.body, state, inner)
+        returned = run_or_leave(state, lambda item=item: _iteration(statement, item, state, frame))
         if returned is not None:
             return returned
     return None
+
+
+def _iteration(statement: ast.ForEach, item: RuntimeValue, state: State, frame: Frame) -> Values | None:
+    inner = frame.block()
+    inner.names.update(named_parts(statement, item, frame))
+    return run_block(statement.body, state, inner)
 
 
 def named_parts(statement: ast.ForEach, item: RuntimeValue, frame: Frame) -> dict[str, RuntimeValue]:

@@ -64,7 +64,7 @@ def run_step(
     except TcpxError as error:
         _undo(state, recording.mark)
         located = frame.located(error, where, payload=first_place, kind=StepError)
-        if optional and located.diagnostic.kind is Kind.SILENCEABLE:
+        if optional and state.recovers_from(located):
             return ()
         raise located from error
     except Exception as error:

@@ -301,3 +301,44 @@ def test_panels_of_one_row_divide_the_columns(columns: int) -> None:
     module = tcpx.parse(text, constants={"w": np.ones((64, columns), np.float32)})
     source = tcpx.emit(module, target="x86_avx512").c_source
     assert f": {64 * columns * 4} bytes at 0" in source
+
+
+GENERICS = {
+    "windows to two results": """\
+func @f(%x: tensor<[N]xf32>) -> (tensor<[N - 2]xf32>, tensor<[N - 2]xf32>) symbols [N: 2..] {
+  %s, %p = tcp.generic(%x) {iterators = [["o", "parallel"], ["k", "reduction", 3]], maps = [[o + k], [o], [o]],
+      neutral = [0.0, -inf], commutative = true} ({ (%e: f32):
+    tcp.yield(%e, %e)
+  }, { (%a: f32, %b: f32, %c: f32, %d: f32):
+    %u = tcp.add(%a, %c) : f32
+    %v = tcp.max(%b, %d) : f32
+    tcp.yield(%u, %v)
+  }) : tensor<[N - 2]xf32>, tensor<[N - 2]xf32>
+  tcp.return(%s, %p)
+}
+""",
+    "rows that a generic sums": """\
+func @f(%x: tensor<[N]x40xf32>) -> (tensor<[N]xf32>, tensor<[N]x40xf32>) symbols [N] {
+  %z = tcp.mul(%x, 0.5) : tensor<[N]x40xf32>
+  %y = tcp.generic(%z) {iterators = [["i", "parallel"], ["j", "reduction"]], maps = [[i, j], [i]],
+      combiner = "tcp.add"} ({ (%e: f32, %acc: f32):
+    %next = tcp.fma(%e, %e, %acc) : f32
+    tcp.yield(%next)
+  }) : tensor<[N]xf32>
+  %d = tcp.sub(%z, broadcast(%y, [0])) : tensor<[N]x40xf32>
+  tcp.return(%y, %d)
+}
+""",
+}
+
+
+@pytest.mark.parametrize("text", GENERICS.values(), ids=GENERICS.keys())
+def test_generic_reductions_are_vectorized(text: str) -> None:
+    module = tcpx.parse(text)
+    run = tcpx.apply_schedule(module, None, target="x86_avx512")
+    assert run.remarks == ()
+    assert not run.coverage.untouched
+    x = np.random.default_rng(1).standard_normal((19, 40), np.float32)
+    x = x[:, 0] if "N - 2" in text else x
+    for found, wanted in zip(tcpx.evaluate(run.module, x), tcpx.evaluate(module, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

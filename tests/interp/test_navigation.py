@@ -214,6 +214,11 @@ def test_what_was_never_there_does_not_exist() -> None:
     assert failure(f"{MM}let c = producer(mm.init)").diagnostic.message == "%mm (tcp.matmul) has no `init`"
 
 
+def test_an_operand_or_a_dim_exists_or_not() -> None:
+    asked = "exists(mm.lhs) and exists(mm.m) and exists(mm.out) and not exists(mm.operand) and not exists(mm.in0)"
+    run(f'{MM}require {asked} and not exists(mm.d0) "wrong"\ntile(mm, [m: 2])')
+
+
 def test_a_parent_stands_where_a_loop_does() -> None:
     """What it is, is known when the schedule runs."""
     text = 'let r = match one "r" in root\nlet i = tile(r, [d0: 4, d1: 4], tail: pad)\n'.replace("let i", "let i, j")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tcpx import lowering
 from tcpx.api import compile as compile_kernel
 from tcpx.api import program_or_default
 from tcpx.cli import main
@@ -160,7 +161,45 @@ def test_the_default_schedule_recovers_from_definite_errors() -> None:
     with pytest.raises(ScheduleError):
         run_schedule(parse(PAYLOAD), program, TARGET)
     done = run_schedule(parse(PAYLOAD), replace(program, is_default=True), TARGET)
-    assert [remark.message for remark in done.remarks] == ["%b is left as it is: definite error: none but 64"]
+    assert [remark.message for remark in done.remarks] == ["%b is left as it is: none but 64"]
+
+
+@pytest.mark.parametrize(
+    ("body", "reasons"),
+    [
+        ('assert(1 == 2, "no payload")\nfor mm in match any contract in root { tile(mm, [m: 4]) }', ["no payload"]),
+        ("for mm in match any contract in root where size(it.q) > 1 { tile(mm, [m: 4]) }", ["`q`"]),
+        ("for mm in match any contract in root { tile(mm, [m: 4]); tile(mm, [q: 4]) }", ["%a", "%b"]),
+        ("optional assert(1 == 2)", []),
+    ],
+)
+def test_the_default_schedule_leaves_out_what_fails(body: str, reasons: list[str]) -> None:
+    program = replace(program_of_text(schedule(body)), is_default=True)
+    done = run_schedule(parse(PAYLOAD), program, TARGET)
+    start = "a statement of the default schedule is left out: "
+    assert len(done.remarks) == len(reasons)
+    for found, reason in zip(done.remarks, reasons, strict=True):
+        assert found.message.startswith(start)
+        assert reason in found.message
+    assert len(done.trace.entries) == (2 if "no payload" in reasons else 0)
+
+
+def test_a_lowering_that_nothing_explains_leaves_the_default_schedule_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is right all the same: it has no schedule."""
+    lower, calls = lowering.lower, list[object]()
+
+    def refuse(*args: object) -> object:
+        calls.append(args)
+        if len(calls) == 1:
+            raise ScheduleError(Diagnostic("nothing explains this", Kind.INTERNAL))
+        return lower(*args)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(lowering, "lower", refuse)
+    program = replace(program_of_text(schedule('let a = match one "a" in root; tile(a, [m: 4])')), is_default=True)
+    done = lowering.run_and_lower(parse(PAYLOAD), program, TARGET, threads=1)
+    message = "the default schedule is left out: internal error: nothing explains this"
+    assert [found.message for found in done.remarks] == [message]
+    assert not done.trace.entries
 
 
 REFUSED = """

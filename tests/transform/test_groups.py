@@ -14,6 +14,7 @@ import pytest
 import tcpx
 from tcpx.emit_c.kernel import Kernel
 from tcpx.payload.diagnostics import ArgumentError, CompileError, ScheduleError, TcpxError, VerifyError
+from tcpx.payload.ops.gml_st import Loop
 from tcpx.target import TargetError
 from tests.optional_tools import require_cpu_of
 
@@ -117,18 +118,58 @@ func @rows(%x: tensor<[M]x[N]xf32>) -> (tensor<[N]x[M]xf32>, tensor<[M]x[N]xf32>
 """
 
 
-def test_by_default_a_group_of_a_payload_becomes_one_nest_or_is_left_with_a_remark() -> None:
+def test_by_default_a_group_of_a_payload_becomes_one_nest() -> None:
     module = tcpx.parse(GROUPED.replace("PROMISE", 'promise = "nest"'))
     kernel = tcpx.compile(module, target="generic", threads=2)
     assert kernel.remarks == ()
     check_grouped(kernel, module)
     module = tcpx.parse(ROWS)
     kernel = tcpx.compile(module, target="generic")
-    (remark,) = kernel.remarks
-    assert remark.message == "%s is left as it is: the dims of %p.out are not known"
+    assert kernel.remarks == ()
     x = whole_numbers(7, 5)
     for found, wanted in zip(kernel(x), tcpx.evaluate(module, x), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "statements"),
+    [
+        ("[M]", "%a = tcp.exp(%x) : T  %c = tcp.mul(%a, %x) : T  %y = tcp.add(%c, %a) : T"),
+        ("[M]x5", "%a = tcp.exp(%x) : T  %c = tcp.max(%a, 0.5) : T  %y = tcp.sub(%c, %x) : T"),
+        (
+            "[M]x[N]",
+            "%m = tcp.reduce_sum(%x) {dims = [1]} : tensor<[M]xf32>  "
+            "%a = tcp.sub(%x, broadcast(%m, [0])) : T  %y = tcp.exp(%a) : T",
+        ),
+    ],
+)
+def test_by_default_operations_that_read_each_other_are_one_nest(shape: str, statements: str, threads: int) -> None:
+    type_ = f"tensor<{shape}xf32>"
+    group = f'%y.g = tcp.group {{promise = "nest"}} ({{ {statements}  tcp.yield(%y) }}) : T  tcp.return(%y.g)'
+    text = f"func @f(%x: T) -> T symbols [{'M, N' if 'N' in shape else 'M'}] {{ {group} }}".replace(" T", f" {type_}")
+    module = tcpx.parse(text)
+    run = tcpx.apply_schedule(module, None, target="x86_avx512", threads=threads)
+    assert run.remarks == ()
+    assert len([op for op in run.module.main.body.ops if isinstance(op, Loop)]) == 1
+    for size in (0, 1, 3, 37):
+        arrays = tcpx.random_inputs(module, sizes={"M": size, "N": 5} if "N" in shape else {"M": size})
+        np.testing.assert_allclose(tcpx.evaluate(run.module, *arrays), tcpx.evaluate(module, *arrays), rtol=1e-5)
+
+
+def test_by_default_a_group_of_unrelated_operations_is_left_with_a_remark() -> None:
+    module = tcpx.parse("""
+    func @f(%x: tensor<[M]xf32>, %y: tensor<[N]xf32>) -> (tensor<[M]xf32>, tensor<[N]xf32>) symbols [M, N] {
+      %a, %b = tcp.group {promise = "nest"} ({
+        %p = tcp.exp(%x) : tensor<[M]xf32>
+        %q = tcp.exp(%y) : tensor<[N]xf32>
+        tcp.yield(%p, %q)
+      }) : tensor<[M]xf32>, tensor<[N]xf32>
+      tcp.return(%a, %b)
+    }
+    """)
+    (remark,) = tcpx.apply_schedule(module, None, target="generic").remarks
+    assert "has not become one loop nest, as it promises" in remark.message
 
 
 # -- a function ----------------------------------------------------------------------------------------------------
