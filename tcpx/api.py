@@ -14,6 +14,7 @@ from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.loading import PayloadLike, load, module_of
 from tcpx.lowering import run_and_lower
 from tcpx.payload.collector import collector_paused
+from tcpx.payload.contraction import forbid_contraction
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
@@ -114,6 +115,13 @@ def with_strides(module: PayloadLike) -> Module:
     return copy
 
 
+def without_contraction(module: Module) -> Module:
+    """A copy of a payload whose products and sums are rounded as it says."""
+    copy = copy_module(module)
+    forbid_contraction(copy)
+    return copy
+
+
 def program_or_default(schedule: Schedulable | None) -> Program:
     """The program of a schedule; for None that of `schedules/default.tcps`."""
     if schedule is not None:
@@ -171,12 +179,15 @@ class CompileRequest:
     params: Mapping[str, ParamValue] | None = None
     name: str | None = None
     strided: bool = False
+    contract: bool = True
 
 
 @collector_paused()
 def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
     module = with_strides(request.module) if request.strided else copy_module(request.module)
+    if not request.contract:
+        forbid_contraction(module)
     program = program_or_default(request.schedule)
     with phase("schedule"):
         return run_and_lower(module, program, target, threads=threads, params=request.params)
@@ -209,6 +220,7 @@ def compile(
     threads: int = 1,
     name: str | None = None,
     strided: bool = False,
+    contract: bool = True,
     sanitize: bool = False,
     tuned: str | Path | None = None,
     cache: bool = True,
@@ -223,6 +235,9 @@ def compile(
     A `strided` kernel takes arrays as they are whose rows lie any distance apart, such as blocks of a larger matrix:
     all arguments and results of two dims or more are what the payload calls `strided`. One that is not copies such
     inputs and refuses such outputs.
+
+    Without `contract`, a product that is added to something is rounded by itself, on every target, and elementwise
+    arithmetic is what the reference evaluator gives, bit for bit (docs/payload.md, "Rounding").
 
     `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
     threads and processor are used, and `Kernel.tuned` is that record. Without one, each function that is called once
@@ -243,6 +258,8 @@ def compile(
     record = None
     if strided:
         module = with_strides(module)
+    if not contract:
+        module = without_contraction(module)
     if tuned is not None:
         record = tuned_record(tuned, module, schedule, target=target, threads=threads)
         params = record.under(params)

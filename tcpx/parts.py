@@ -12,6 +12,7 @@ import numpy as np
 
 from tcpx.api import copy_module
 from tcpx.interp import CalledFunctions, KnobUse, ParamValue, Run, run_schedule
+from tcpx.payload.contraction import CONTRACT, may_contract
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, OpT
 from tcpx.payload.ops.call import Call
@@ -246,6 +247,8 @@ class _CameUp:
         ranges = {free.index(k): held for k, held in declared_ranges(func).items() if k in free}
         if ranges:
             main.attributes[RANGES] = range_entries(ranges)
+        if not may_contract(self.module.main):
+            main.attributes[CONTRACT] = False
         made.entry = main.name
         rewriter = Rewriter(made)
         rewriter.add_function(main)

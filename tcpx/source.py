@@ -89,15 +89,16 @@ def emit(
     threads: int = 1,
     name: str | None = None,
     strided: bool = False,
+    contract: bool = True,
 ) -> Source:
     """The C of a payload, scheduled and lowered as `tcpx.compile` does it, but not compiled.
 
     The target need not be one that this machine can run. `strided` is that of `compile`: the C function takes the
-    strides, in elements. Raises ScheduleError and VerifyError.
+    strides, in elements. `contract` is that of `compile`, too. Raises ScheduleError and VerifyError.
     """
     module = module_of(module)
     chosen = load_target(target)
-    run = lowered(CompileRequest(module, schedule, params, name, strided), chosen, threads)
+    run = lowered(CompileRequest(module, schedule, params, name, strided, contract), chosen, threads)
     return source_of(run.module, chosen, threads, name, run.remarks)
 
 

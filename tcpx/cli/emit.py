@@ -9,6 +9,7 @@ from tcpx.cli.models import add_specialisation, specialised_of
 from tcpx.cli.options import (
     ParamValue,
     Subcommand,
+    add_contract,
     add_payload,
     add_schedule,
     add_strided,
@@ -26,6 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_schedule(parser)
     add_tuned(parser)
     add_strided(parser)
+    add_contract(parser)
     parser.add_argument(
         "--name", metavar="NAME", help="name of the C function and of the files; default: the payload's"
     )
@@ -51,6 +53,7 @@ def _execute(options: argparse.Namespace) -> int:
         threads=options.threads,
         name=options.name,
         strided=options.strided,
+        contract=not options.no_contract,
     )
     folder = source.write(options.output or source.name)
     print(f"@{source.signature.name} as {source.name}")

@@ -100,6 +100,15 @@ def add_strided(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_contract(parser: argparse.ArgumentParser) -> None:
+    """`--no-contract`."""
+    parser.add_argument(
+        "--no-contract",
+        action="store_true",
+        help="round each product and each sum as the payload says, also where the target has an instruction for both",
+    )
+
+
 def schedule_of(options: argparse.Namespace) -> tcpx.Schedule | None:
     """The schedule that `-s` names, or None for the default policy. Raises ParseError and ScheduleError."""
     path: str | None = options.schedule

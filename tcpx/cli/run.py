@@ -20,6 +20,7 @@ from tcpx.cli.options import (
     ParamValue,
     Subcommand,
     UsageError,
+    add_contract,
     add_payload,
     add_schedule,
     add_strided,
@@ -45,6 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_schedule(parser)
     add_tuned(parser)
     add_strided(parser)
+    add_contract(parser)
     parser.add_argument(
         "--random",
         type=natural,
@@ -147,7 +149,7 @@ def _request(options: argparse.Namespace) -> Request | None:
         return None
     paths = [path for path in (options.file, options.schedule) if path is not None]
     words = (*paths, *map(os.path.abspath, paths), sorted(params_of(options).items()))
-    return Request((*words, target, options.threads, options.strided))
+    return Request((*words, target, options.threads, options.strided, options.no_contract))
 
 
 def _again(request: Request | None, options: argparse.Namespace) -> _Ready | None:
@@ -185,6 +187,7 @@ def _compiled(request: Request | None, options: argparse.Namespace) -> _Ready:
                 target=options.target,
                 threads=options.threads,
                 strided=options.strided,
+                contract=not options.no_contract,
                 sanitize=options.sanitize,
                 tuned=tuned_of(options),
                 cache=options.cache,

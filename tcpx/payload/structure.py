@@ -7,6 +7,7 @@ functions of one structure. Symbols are numbered in the order they are first met
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
+from tcpx.payload.contraction import CONTRACT
 from tcpx.payload.ir import CALLEE, PROMISE, TARGET, Attribute, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.predicates import Predicate
@@ -52,7 +53,7 @@ class Structure:
         states = [f"{argument} becomes {result}" for argument, result in func.states.items()]
         body = list(self._block(func.body))
         numbers = [f"{argument} is {self.dim(symbol.size())}" for argument, symbol in func.numbers.items()]
-        said = {key: func.attributes[key] for key in (PROMISE, TARGET, RANGES) if key in func.attributes}
+        said = {key: func.attributes[key] for key in (PROMISE, TARGET, RANGES, CONTRACT) if key in func.attributes}
         own = [f"{key} = {self.attribute(held)}" for key, held in said.items()]
         return "\n".join([*body, *self._facts, *states, *numbers, *own])
 

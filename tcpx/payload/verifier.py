@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from tcpx.payload.constants import Constants
+from tcpx.payload.contraction import check_contraction
 from tcpx.payload.diagnostics import Diagnostic, LimitError, VerifyError, counted
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.ir import ROW, Attribute, Block, FuncOp, Module, Operation, Value
@@ -40,6 +41,7 @@ def verify_module(module: Module) -> None:
             )
         checker.check_symbols(func)
         check_strided(func)
+        check_contraction(func)
         check_ranges(func)
         check_states(func)
         check_numbers(func)

@@ -9,6 +9,7 @@ from tcpx.api import compile, copy_module
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.parts import Parts
+from tcpx.payload.contraction import CONTRACT, may_contract
 from tcpx.payload.diagnostics import Diagnostic, TcpxError
 from tcpx.payload.evaluator import Array, Evaluation, check_arguments
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value
@@ -264,6 +265,8 @@ def segment(module: Module, ops: Sequence[Operation], returned: Sequence[Value])
     told = {symbol for value in given for dim in shape_of(value.type) for symbol in symbols(dim)}
     copy = copy_module(module)
     func = FuncOp(module.main.name, [(v.name, v.type) for v in given], [s for s in module.main.symbols if s in told])
+    if not may_contract(module.main):
+        func.attributes[CONTRACT] = False
     mapping = CloneMap(dict(zip(given, func.args, strict=True)))
     constants = [v.defining_op for v in read if v not in given and v.defining_op is not None]
     for op in [*constants, *ops]:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tcpx.payload.contraction import may_contract
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
 from tcpx.payload.fused import fused_multiply_add
@@ -105,7 +106,11 @@ class FloatOnly(SameType):
 
 @register
 class Add(Arithmetic):
-    """a + b; integers wrap around."""
+    """a + b; integers wrap around.
+
+    A product that only the sum uses is rounded with it if the target has an instruction for both, unless the function
+    says `contract = false`.
+    """
 
     __slots__ = ()
     opcode = "tcp.add"
@@ -142,7 +147,11 @@ class Sub(Arithmetic):
 
 @register
 class Mul(Arithmetic):
-    """a * b; integers wrap around."""
+    """a * b; integers wrap around.
+
+    Where only a sum uses it, both are rounded once if the target has an instruction for both, unless the function says
+    `contract = false`.
+    """
 
     __slots__ = ()
     opcode = "tcp.mul"
@@ -245,13 +254,16 @@ class Fma(FloatOnly):
 
 @register
 class MultiplyAdd(Fma):
-    """a * b + c, with one rounding if the target has an instruction for it, else with two."""
+    """a * b + c, with one rounding if the target has an instruction for it, else with two. With `contract = false` it
+    is `tcp.fma`."""
 
     __slots__ = ()
     opcode = "tcp.multiply_add"
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         """A product and a sum, each rounded."""
+        if not may_contract(self):
+            return super().expansion(build, args)
         return build(Add.of(build(Mul.of(args[0], args[1])), args[2]))
 
 

@@ -1,5 +1,6 @@
 """canonicalize: fold identities, merge equal operations, erase dead ones."""
 
+from tcpx.payload.contraction import may_contract
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.declaration import (
     BOOL,
@@ -60,6 +61,14 @@ class Canonicalize(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         options = [option for option in INEXACT if args.bool(option)]
-        merges = args.bool("merge")
-        canonicalize(ctx.rewriter, args.op("target"), options, sinks=merges, merges=merges)
+        merges, target = args.bool("merge"), args.op("target")
+        if args.bool("fma") and not may_contract(target):
+            raise ctx.fail(
+                "products and sums are rounded once, which the payload forbids",
+                op=target,
+                required="a payload without `contract = false`",
+                found="fma: true",
+                fix="leave `fma: true` out, or compile with contraction",
+            )
+        canonicalize(ctx.rewriter, target, options, sinks=merges, merges=merges)
         return ()

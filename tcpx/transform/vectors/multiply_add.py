@@ -1,5 +1,6 @@
 """A product that feeds only a sum becomes one instruction, where the target has it."""
 
+from tcpx.payload.contraction import may_contract
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -11,13 +12,18 @@ PRODUCT, SUM, FUSED = "a * b", "a + b", "fma(a, b, c)"
 
 
 def fuse_multiply_add(rewriter: Rewriter, root: Operation, target: Target) -> None:
-    """Fuse every product in `root` that feeds only a sum of its block."""
+    """Fuse every product in `root` that feeds only a sum of its block, unless the payload forbids it."""
+    if may_contract(root):
+        _fuse_in(rewriter, root, target)
+
+
+def _fuse_in(rewriter: Rewriter, root: Operation, target: Target) -> None:
     for block in root.regions:
         for op in list(block.ops):
             if _has(op, SUM):
                 _fuse(rewriter, op, target)
             elif not isinstance(op, Structured):
-                fuse_multiply_add(rewriter, op, target)
+                _fuse_in(rewriter, op, target)
 
 
 def _fuse(rewriter: Rewriter, op: Operation, target: Target) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import builtins
 import os
 import random
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from time import process_time
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ from tests.frontends.onnx.mutation import damaged
 from tests.frontends.onnx.node_tests import models
 from tests.fuzz.outcome import refused
 
+MOST_CALLS = 4_000_000
+"""Of functions of Python for a small model; the most is 2.4 million."""
 TEXTS = (
     """f (float[N, 3, 8, 8] x, float[4, 3, 3, 3] w) => (float y) <int64[2] s = {0, -1}> {
       c = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> (x, w)
@@ -72,6 +76,24 @@ TEXTS = (
 )
 
 
+@contextmanager
+def few_calls() -> Generator[None]:
+    """At most so many functions of Python are called within, whatever machine this is."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        del frame, argument
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        assert count <= MOST_CALLS
+
+
 def read(content: bytes, file: Path, reached: Counter[str]) -> None:
     file.write_bytes(content)
     model = tcpx.onnx.load(file)
@@ -86,13 +108,11 @@ def check(sources: Sequence[onnx.ModelProto], numbers: Iterable[int], folder: Pa
         rng = random.Random(number)
         content = damaged(sources[number % len(sources)], rng)
         act = partial(read, content, folder / "model.onnx", reached)
-        started = process_time()
         try:
             error = refused(act)
         except Exception as failure:
             (folder.parent / "failing.onnx").write_bytes(content)
             raise AssertionError(f"model {number}, {folder.parent / 'failing.onnx'}") from failure
-        assert process_time() - started < 2, number
         if error is not None:
             reached["unsupported" if isinstance(error, tcpx.onnx.UnsupportedError) else "refused"] += 1
     return reached
@@ -263,11 +283,9 @@ SMALL_AND_LONG: dict[str, tuple[onnx.ModelProto, str]] = {
 
 @pytest.mark.parametrize(("model", "message"), SMALL_AND_LONG.values(), ids=SMALL_AND_LONG)
 def test_small_files_that_ask_for_much(model: onnx.ModelProto, message: str) -> None:
-    started = process_time()
-    with pytest.raises(tcpx.TcpxError, match=message) as error:
+    with pytest.raises(tcpx.TcpxError, match=message) as error, few_calls():
         _ = tcpx.onnx.load(model).module
     assert error.value.diagnostic.payload is not None
-    assert process_time() - started < 2
 
 
 def test_a_constant_beside_sizes_is_as_wide_as_its_dtype() -> None:
@@ -280,7 +298,6 @@ def test_a_constant_beside_sizes_is_as_wide_as_its_dtype() -> None:
       {steps}
       y = Identity(r40)
     }}""")
-    started = process_time()
-    _ = tcpx.onnx.load(model).module
-    assert process_time() - started < 2
+    with few_calls():
+        _ = tcpx.onnx.load(model).module
     agrees(model, x=np.zeros((5, 3), np.float32))
