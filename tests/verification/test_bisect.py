@@ -129,7 +129,7 @@ UNUSABLE: dict[str, tuple[object, str, str]] = {
     "a text": ("N=8", "a mapping such as {'M': 64}, or a list of them", '"N=8"'),
     "a list of numbers": ([8], "a mapping such as {'M': 64}", "8"),
     "pairs": ([("N", 8)], "a mapping such as {'M': 64}", "something of the Python type tuple"),
-    "a text for a number": ({"N": "8"}, "a whole number for `N`", '"8"'),
+    "a text for a number": ({"N": "8"}, "a whole number for `N`, or another size that has one", '"8"'),
     "half a number": ([{"N": 8.5}], "a whole number for `N`", "8.5"),
     "a truth value": ({"N": True}, "a whole number for `N`", "true"),
     "a number for a name": ({8: 8}, "the names of symbols", "8"),

@@ -100,7 +100,9 @@ class Model(Source):
             if wanted:
                 found = f"{array.dtype} of shape {array.shape}"
                 raise OnnxError.at(self.file, f"the input `{name}` is another array", wanted, found)
-        return replace(self, values={**self.values, **held}, sizes={**self.sizes, **_numbers(self.file, sizes or {})})
+        return replace(
+            self, values={**self.values, **held}, sizes={**self.sizes, **_numbers(self.proto, self.file, sizes or {})}
+        )
 
 
 def load(
@@ -130,7 +132,7 @@ def load(
     else:
         file, base = source.graph.name or "<model>", Path()
         proto = checked(source, Path(file))
-    numbers = _numbers(file, sizes or {})
+    numbers = _numbers(proto, file, sizes or {})
     if capacity is not None and (not state or _count(capacity) < 1):
         found = f"capacity={capacity}{'' if state else ' without state'}"
         raise OnnxError.at(file, "no cache has this capacity", "a number from 1 on, beside `state`", found)
@@ -139,10 +141,12 @@ def load(
     return model.specialized(values) if values else model
 
 
-def _numbers(file: str, sizes: SizeValues) -> dict[str, int | str]:
+def _numbers(proto: onnx.ModelProto, file: str, sizes: SizeValues) -> dict[str, int | str]:
     """The sizes of dims as ints, and the names of dims that others equal. Raises OnnxError."""
+    dims = {dim.dim_param for port in proto.graph.input for dim in port.type.tensor_type.shape.dim}
     for name, number in sizes.items():
-        if not isinstance(number, str) and _count(number) < 0:
+        is_size = not number.isdecimal() or number in dims if isinstance(number, str) else _count(number) >= 0
+        if not is_size:
             required = "an integer, 0 or more, or the name of another dim"
             raise OnnxError.at(file, f"`{name}` has no such size", required, str(number))
     return {name: number if isinstance(number, str) else _count(number) for name, number in sizes.items()}

@@ -3,6 +3,7 @@
 from tcpx.frontends.onnx.operators import (
     attention,
     control,
+    determinant,
     elementwise,
     fourier,
     fused,
@@ -11,6 +12,7 @@ from tcpx.frontends.onnx.operators import (
     linear,
     losses,
     movement,
+    ngrams,
     normalization,
     ordering,
     quantization,
@@ -19,6 +21,8 @@ from tcpx.frontends.onnx.operators import (
     refusals,
     resizing,
     rotary,
+    sampling,
+    scattering,
     windows,
 )
 from tcpx.frontends.onnx.table import REFUSED, RULES
@@ -28,6 +32,7 @@ __all__ = [
     "RULES",
     "attention",
     "control",
+    "determinant",
     "elementwise",
     "fourier",
     "fused",
@@ -36,6 +41,7 @@ __all__ = [
     "linear",
     "losses",
     "movement",
+    "ngrams",
     "normalization",
     "ordering",
     "quantization",
@@ -44,5 +50,7 @@ __all__ = [
     "refusals",
     "resizing",
     "rotary",
+    "sampling",
+    "scattering",
     "windows",
 ]

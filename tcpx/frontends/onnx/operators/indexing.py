@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
-from tcpx.frontends.onnx.broadcasting import same, shown, unequal
+from tcpx.frontends.onnx.broadcasting import shown, unequal
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.values import Tensor, of_array
-from tcpx.frontends.onnx.writing import Build
 from tcpx.payload.evaluator import Array
-from tcpx.payload.indexing_maps import dims, element_of
-from tcpx.payload.ir import Attribute, Value
+from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import dtype_of, i1, shape_of, si64
-
-_COMBINERS: Final = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
 @rule("Gather")
 def gather(n: Node) -> Result:
     """Elements along an axis."""
     axis = n.axis(n.input(0).rank, default=0)
-    _check(n, 1, n.shape()[axis])
+    check_indices(n, 1, n.shape()[axis])
     return n.w.take(n.value(0), n.value(1), axis)
 
 
-def _check(n: Node, index: int, extent: Dim) -> None:
+def check_indices(n: Node, index: int, extent: Dim) -> None:
     """Raise an error for indices that are known, of which one is outside of a dim that is."""
     held = n.input(index).array
     if held is None or not held.size or held.dtype.kind not in "iu" or not isinstance(extent, int):
@@ -46,7 +41,7 @@ def gather_elements(n: Node) -> Result:
     rank = n.input(0).rank
     axis = n.axis(rank, default=0)
     n.ranked(1, rank, rank)
-    _check(n, 1, n.shape()[axis])
+    check_indices(n, 1, n.shape()[axis])
     table, places = n.value(0), n.w.from_start(n.value(1), n.shape()[axis])
     shape = shape_of(places.type)
     table = n.w.slice(
@@ -83,71 +78,6 @@ def gather_nd(n: Node) -> Result:
     counted = [n.w.op("iota", shape=rest, dtype=dtype_of(indices.type), dim=k) for k in range(batch)]
     behind = shape[batch + len(places) :]
     return n.w.op("gather_nd", table, *counted, *places, shape=(*rest, *behind), dim=0, out_of_range="fill")
-
-
-@rule("ScatterND")
-def scatter_nd(n: Node) -> Result:
-    """The table with parts replaced, or combined, by lists of indices."""
-    table, indices, updates = n.value(0), n.value(1), n.value(2)
-    shape, rest = n.shape(), n.shape(1)[:-1]
-    places = columns(n, indices, shape)
-    inner = shape[len(places) :]
-    if not places:
-        raise Unsupported("no indices for each part")
-    names = [f"i{k}" for k in range(len(rest))]
-    window = [f"w{k}" for k in range(len(inner))]
-    at = dims(*names)
-    where = (*(element_of(k + 1) for k in range(len(places))), *dims(*window))
-    maps = [(*at, *dims(*window)), *[at] * len(places), where]
-    return _scattered(n, table, [updates, *places], names, window, maps)
-
-
-def _scattered(
-    n: Node,
-    table: Value,
-    operands: Sequence[Value],
-    names: Sequence[str],
-    window: Sequence[str],
-    maps: Sequence[Sequence[Dim]],
-) -> Result:
-    """A generic that writes `operands[0]` into the table where the others say, in their order."""
-    word, dtype = n.text("reduction", "none"), n.dtype()
-    if word != "none" and word not in _COMBINERS:
-        raise Unsupported(f"the reduction {word}")
-    if not names:
-        operands = [n.w.reshape(v, (1, *shape_of(v.type))) for v in operands]
-        names, maps = ["i0"], [*((*dims("i0"), *entry) for entry in maps[:-1]), maps[-1]]
-    kind = "sequential" if word == "none" else "reduction"
-    iterators = [*((name, kind) for name in names), *((name, "parallel") for name in window)]
-    combiner = _COMBINERS.get(word)
-    neutral: dict[str, Attribute] = {} if combiner else {"neutral": (0.0 if dtype.is_float else 0,)}
-
-    def body(build: Build, e: Sequence[Value]) -> Value:
-        return build(combiner, e[-1], e[0]) if combiner else e[0]
-
-    result = (shape_of(table.type), dtype)
-    given = [*operands, table]
-    return n.w.generic(given, iterators, maps, result, body, combiner, has_init=True, out_of_range="fill", **neutral)
-
-
-@rule("ScatterElements", "Scatter")
-def scatter_elements(n: Node) -> Result:
-    """The table with elements replaced, or combined, at their places but along an axis."""
-    table, rank = n.value(0), n.input(0).rank
-    axis = n.axis(rank, default=0)
-    shape, given = n.shape(), n.ranked(1, rank, rank).shape
-    _check(n, 1, shape[axis])
-    places = n.w.from_start(n.value(1), shape[axis])
-    names = [f"i{k}" for k in range(rank)]
-    at = dims(*names)
-    others = [k for k in range(rank) if k != axis]
-    if all(same(given[k], shape[k]) for k in others):
-        where = [element_of(1) if k == axis else at[k] for k in range(rank)]
-        order = [names[axis], *(names[k] for k in others)]
-        return _scattered(n, table, [n.value(2), places], order[:1], order[1:], [at, at, where])
-    counted = [n.w.op("iota", shape=given, dtype=si64, dim=k) for k in others]
-    where = [element_of(1) if k == axis else element_of(2 + others.index(k)) for k in range(rank)]
-    return _scattered(n, table, [n.value(2), places, *counted], names, [], [at, at, *[at] * len(counted), where])
 
 
 @rule("NonZero")
