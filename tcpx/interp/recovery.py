@@ -17,6 +17,7 @@ class Savepoint:
     entries: int
     output: int
     marked: int
+    written: int
     knobs: int
     branches: int
     attempts: int
@@ -31,6 +32,7 @@ class Savepoint:
             len(trace.entries),
             len(trace.output),
             len(state.marked),
+            len(state.written),
             state.overrides.uses.mark(),
             len(state.handles.branches),
             len(trace.attempts),
@@ -54,4 +56,6 @@ class Savepoint:
         trace.output[self.output :] = [replace(line, rolled_back=True) for line in trace.output[self.output :]]
         while len(state.marked) > self.marked:
             state.marked.popitem()
+        while len(state.written) > self.written:
+            state.written.popitem()
         state.overrides.uses.rollback(self.knobs)

@@ -60,21 +60,21 @@ class State:
     pure_values: PureValues = field(init=False)
     slashed: frozenset[str] = field(init=False)
     """The names of operations of the payload that have slashes, as those of ONNX have."""
-    written: frozenset[int] = field(init=False)
-    """The origins of the loops that the payload has."""
+    written: dict[int, None] = field(default_factory=dict[int, None])
+    """The origins of the loops that the payload has, or that an operation of it was decomposed into."""
     _arguments: dict[tuple[int, int], Mapping[str, ast.Argument]] = field(
         default_factory=dict[tuple[int, int], Mapping[str, ast.Argument]]
     )
 
     def __post_init__(self) -> None:
         self.pure_values = PureValues(self.handles)
-        slashed, written = set[str](), set[int]()
+        slashed = set[str]()
         for op in self.module.walk():
             if isinstance(op, Loop):
-                written.update(op.origins)
+                self.written.update(dict.fromkeys(op.origins))
             elif "/" in op.name:
                 slashed.add(op.name)
-        self.slashed, self.written = frozenset(slashed), frozenset(written)
+        self.slashed = frozenset(slashed)
 
     def recovers_from(self, error: TcpxError) -> bool:
         """Whether a failure may be recovered from: a precondition that is not met, and all of them in the schedule that
@@ -106,4 +106,4 @@ class State:
 
     def _is_made(self, op: Operation) -> bool:
         """Whether an operation is a loop that a step made."""
-        return isinstance(op, Loop) and self.written.isdisjoint(op.origins)
+        return isinstance(op, Loop) and not any(origin in self.written for origin in op.origins)

@@ -53,7 +53,7 @@ def run_step(
     try:
         made = prepare(transform, transform_arguments(transform, call), state, frame)
         first_place = _place((*copies_of(made, state), state.func))
-        marks = _marks_of(made, state)
+        marks, first_origin = _marks_of(made, state), state.module.next_origin
         results = _by_entry(made, _apply_to_copies(made, context, state, where))
         touched = _verify(transform, state, where)
         if transform.mutates and rewriter.mark() == recording.mark:
@@ -79,6 +79,9 @@ def run_step(
     if transform.marks:
         state.marked.update(dict.fromkeys(marks))
         state.pure_values.forget()
+    else:
+        loops = (op for op in touched if isinstance(op, Loop))
+        state.written.update(dict.fromkeys(o for op in loops for o in op.origins if o >= first_origin))
     recording.commit(
         print_statement(statement),
         transform.name,

@@ -387,6 +387,14 @@ class Tileable(Operation):
         self.iterator(name)
         return dict(zip((it.name for it in self.iterators()), self.extents(), strict=True))[name]
 
+    def _holds(self, relation: Relation, a: Dim, b: Dim) -> bool | None:
+        """Whether a relation of sizes holds, by what the branches round the operation say of them if need be. Of an
+        operation that never runs, anything does."""
+        decided = is_equal(a, b) if relation == "==" else is_less_equal(a, b)
+        if decided is None:
+            decided = facts_at(self).decide(Predicate.of(relation, a, b))
+        return True if decided is not True and is_unreachable(self) else decided
+
 
 def padded(op: Operation | None) -> Value | None:
     """What a padding pads; None of what is none."""
@@ -1097,14 +1105,6 @@ class Structured(Tileable):
                 else 'clamp them: {out_of_range = "clamp"}',
                 unproven=True,
             )
-
-    def _holds(self, relation: Relation, a: Dim, b: Dim) -> bool | None:
-        """Whether a relation of sizes holds, by what the branches round the operation say of them if need be. Of an
-        operation that never runs, anything does."""
-        decided = is_equal(a, b) if relation == "==" else is_less_equal(a, b)
-        if decided is None:
-            decided = facts_at(self).decide(Predicate.of(relation, a, b))
-        return True if decided is not True and is_unreachable(self) else decided
 
     def _holds_if_read(self, a: Dim, b: Dim, extents: Mapping[str, Dim]) -> bool:
         """Whether a <= b is proved where no dim of these extents is empty: where one is, nothing is read."""

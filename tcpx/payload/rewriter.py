@@ -142,6 +142,12 @@ class Rewriter(Names, Origins):
         self.operations = wanted
 
     def _name(self, op: Operation, base: str) -> None:
+        var = op.attributes.get("var")
+        if isinstance(var, Var) and not var.name:
+            named = Var(self.ordinal_name(op, base or "v"), var.lower, var.upper, var.step)
+            op.attributes = op.attributes | {"var": named}
+            for block in op.regions:
+                self.substitute(block.ops, {var: named.size()})
         for value in op.defined:
             if not value.name:
                 value.name = self.fresh_name(op, base or "v")

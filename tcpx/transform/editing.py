@@ -238,6 +238,6 @@ def builder_at(rewriter: Rewriter, before: Operation, base: str) -> Build:
 
     def build(op: Operation) -> Value:
         op.stand_for(before)
-        return rewriter.insert(op, InsertPoint.before(before), base).result
+        return rewriter.insert(op, InsertPoint.before(before), base).results[0]
 
     return build

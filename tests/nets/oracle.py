@@ -133,8 +133,8 @@ def _run(module: Module, arrays: Sequence[Array], sizes: Sizes, noise: _Noise | 
         if noise is None:
             evaluation.run(op)
         elif isinstance(op, Composite):
-            made = op.decompose(lambda part: _run_with(noise, part, evaluation))
-            evaluation.values[op.result] = evaluation.values[made]
+            parts = op.decomposed(lambda part: _run_with(noise, part, evaluation))
+            evaluation.values.update(zip(op.results, (evaluation.values[part] for part in parts), strict=True))
         else:
             _run_with(noise, op, evaluation)
     return tuple(evaluation.values[v] for v in func.returned)

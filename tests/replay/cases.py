@@ -150,6 +150,12 @@ func @heads(%q: tensor<[H]x[T]x64xf32>, %k: tensor<[H]x[U]x64xf32>, %v: tensor<[
 }
 """
 
+SORT = """\
+func @sorted(%x: tensor<[M]x1000xf32>) -> tensor<[M]x1000xf32> symbols [M] {
+  %y = tcp.sort(%x) {dim = 1} : tensor<[M]x1000xf32>
+  tcp.return(%y)
+}
+"""
 LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
@@ -172,6 +178,7 @@ LIBRARY_CALLS = {
     "lib/elementwise.tcps:nest": ("chain", "nest([producer(producer(it.operand).lhs), it])"),
     "lib/rows.tcps:scan_rows": ("scan", "scan_rows(it)"),
     "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),
+    "lib/sorting.tcps:ordered": ("order", "ordered(it, root)"),
     "lib/windows.tcps:windows": ("windows", "windows(it)"),
     "models/transformer.tcps:transformer": ("softmax", "transformer(root)"),
 }
@@ -185,6 +192,7 @@ PRODUCTS = {
 }
 SOFTMAXES = {"static": SOFTMAX_STATIC, "symbolic": SOFTMAX_SYMBOLIC}
 PAYLOADS = {
+    "order": {"static": SORT},
     "contract": PRODUCTS,
     "transposed": {"symbolic": TRANSPOSED},
     "narrow": {
@@ -217,6 +225,7 @@ MATCHED = {
     "chain": "exp",
     "transpose": "transpose",
     "windows": "generic",
+    "order": "ordering",
 }
 """What a call is for, where that is no contraction."""
 

@@ -1,15 +1,17 @@
 """Operations on the bits of numbers, and on truth values as single bits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build
-from tcpx.payload.ir import Value, register
+from tcpx.payload.ir import Range, Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Arithmetic, Conversion, SameType, Unary
+from tcpx.payload.sizes import is_less_equal, minimum
 from tcpx.payload.types import ScalarKind, ScalarType, dtype_of, i1
 
 
@@ -50,6 +52,11 @@ class And(BitsOnly, Arithmetic):
     @classmethod
     def neutral_of(cls, dtype: ScalarType) -> float | int | None:
         return None if dtype.is_float else ones(dtype)
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        """From 0 to the smaller end of those operands that are not negative."""
+        known = [found[1] for found in map(of, self.operands) if found is not None and is_less_equal(0, found[0])]
+        return (0, reduce(minimum, known)) if known else None
 
 
 @register

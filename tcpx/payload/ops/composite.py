@@ -37,9 +37,17 @@ class Composite(Tileable):
         """The dims of the result."""
         return dims(*(it.name for it in self.iterators()))
 
+    def result_maps(self) -> tuple[IndexingMap, ...]:
+        """The dims of each result: the same, unless a class says otherwise."""
+        return (self.result_map(),) * len(self.results)
+
     def decompose(self, build: Build) -> Value:
-        """Build the operations it stands for; returns the value that replaces the result."""
+        """Build the operations it stands for; returns the value that replaces the only result."""
         raise self.error("the operation declares no decomposition", required="an operation with this interface")
+
+    def decomposed(self, build: Build) -> Sequence[Value]:
+        """Build them; returns the values that replace the results. A class of several results declares it."""
+        return [self.decompose(build)]
 
     @property
     def wide(self) -> ScalarType:
@@ -52,7 +60,11 @@ class Composite(Tileable):
 
     def domain(self) -> tuple[Dim, ...]:
         known = dict[str | None, Dim]()
-        for indexing_map, value in (*zip(self.maps(), self.operands, strict=False), (self.result_map(), self.result)):
+        pairs = (
+            *zip(self.maps(), self.operands, strict=False),
+            *zip(self.result_maps(), self.results, strict=True),
+        )
+        for indexing_map, value in pairs:
             for expression, extent in zip(indexing_map, shape_of(value.type), strict=False):
                 known.setdefault(map_dim(expression), extent)
         missing = next((it.name for it in self.iterators() if it.name not in known), None)
@@ -88,26 +100,26 @@ class Composite(Tileable):
         return self._tile(self.maps()[index], box)
 
     def result_tile(self, box: Box, number: int = 0) -> Tile:
-        return self._tile(self.result_map(), box)
+        return self._tile(self.result_maps()[number], box)
 
     def iteration_of_result(self, tile: Tile, number: int = 0) -> Box | None:
-        return self._iteration(self.result_map(), tile)
+        return self._iteration(self.result_maps()[number], tile)
 
     def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
         return self._iteration(self.maps()[index], tile)
 
     def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
-        type_ = like(self.result.type, tuple(shapes[0]), dtype_of(self.result.type))
-        made = type(self)(operands, [type_], self.attributes, location=self.location)
+        types = [like(r.type, tuple(shape), dtype_of(r.type)) for r, shape in zip(self.results, shapes, strict=True)]
+        made = type(self)(operands, types, self.attributes, location=self.location)
         made.stand_for(self)
         return made
 
     def verify(self) -> None:
         self.check_dtypes()
         known = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))
-        roles = (*self.operand_roles, "result")
+        roles = (*self.operand_roles, *self.result_roles)
         for role, indexing_map, value in zip(
-            roles, (*self.maps(), self.result_map()), (*self.operands, self.result), strict=True
+            roles, (*self.maps(), *self.result_maps()), (*self.operands, *self.results), strict=True
         ):
             wanted = tuple(known[map_dim(expression) or ""] for expression in indexing_map)
             have = shape_of(value.type)

@@ -28,7 +28,7 @@ from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.gml_st import If
 from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, is_less_equal, to_text
+from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of, si64
 
 
@@ -424,7 +424,8 @@ class Generic(Structured):
         for position in self.positions():
             _, end = index_range(position.expression, extents)
             fits = position.dtype == si64 or (
-                position.dtype.is_integer and is_less_equal(end + position.origin, int(position.dtype.maximum)) is True
+                position.dtype.is_integer
+                and self._holds("<=", end + position.origin, int(position.dtype.maximum)) is True
             )
             if not fits:
                 raise self.error(

@@ -234,7 +234,8 @@ class Fill(Movement):
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         value = self.literal
-        return None if isinstance(value, float) or self.acc_type.bits < 64 else (value, value + 1)
+        may_wrap = not isinstance(value, int) and self.acc_type.bits < 64
+        return None if isinstance(value, float) or may_wrap else (value, value + 1)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         value, shape = self.literal, evaluation.shape(self.result.type)

@@ -230,7 +230,6 @@ OTHER_NAMES: Final = (
     OtherName(("flip", "rev", "flipud", "fliplr"), ("$y = tcp.reverse($a) {dims = [0]} : $type",)),
     _missing("stack", note="tcp.concat joins along a dim that is there: tcp.reshape gives each one more"),
     _missing("insert_slice", note="nothing writes into a tensor: tcp.pad and tcp.concat make a larger one"),
-    _missing("sort", "topk", "argsort", note="nothing sorts"),
     _missing("dropout", "rand", "randn", "uniform", "normal", note="there are no random numbers: pass them in"),
     OtherName(("max_pool", "maxpool", "max_pool2d", "pooling_max"), tuple(_MAX_POOL.split("\n")),
               "of NCHW, by 2x2"),

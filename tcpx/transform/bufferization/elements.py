@@ -248,6 +248,8 @@ class ElementLoops:
         neutrals = op.neutrals()
         for k in numbers:
             place, shape = self.effects.place(op.results[k]), shape_of(op.results[k].type)
+            if op.inits and self.effects.is_undefined(op.inits[k]):
+                continue
             if op.inits and not self.effects.place(op.inits[k]).is_same(place):
                 self.copy(op, f"{op.name}/init", self.effects.place(op.inits[k]), place, shape)
             elif not op.inits and neutrals is not None:

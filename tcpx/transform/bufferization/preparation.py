@@ -75,15 +75,15 @@ def _only_iterations(rewriter: Rewriter, func: FuncOp) -> None:
 
 
 def _decompose(rewriter: Rewriter, op: Composite) -> None:
-    result = op.decompose(builder_at(rewriter, op, source_name(op)))
-    anchor = result.defining_op
+    results = op.decomposed(builder_at(rewriter, op, source_name(op)))
+    anchor = results[-1].defining_op
     if anchor is None:
         raise op.error(
-            "a composite decomposes into operations", required="values made by operations", found=f"%{result.name}"
+            "a composite decomposes into operations", required="values made by operations", found=f"%{results[-1].name}"
         )
     rewriter.rename(anchor, op.name)
     rewriter.continue_as(op, anchor)
-    rewriter.replace_op(op, [result])
+    rewriter.replace_op(op, results)
 
 
 def _one_kind(rewriter: Rewriter, op: Operation) -> None:

@@ -98,7 +98,7 @@ def _is_on_tensors(op: Operation) -> bool:
 def _parts(ctx: TransformContext, op: Operation, build: Build) -> Sequence[Value]:
     """The replacements of the results; nothing for an operation without a decomposition."""
     if isinstance(op, Composite):
-        return [op.decompose(build)]
+        return op.decomposed(build)
     if isinstance(op, Elementwise):
         result = op.expansion(build, op.operands)
         return [] if result is None else [result]
