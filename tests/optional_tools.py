@@ -89,6 +89,7 @@ DISTRIBUTED = _package("distributed")
 OPTUNA = _package("optuna")
 RICH = _package("rich")
 TORCH = _package("torch")
+JAX = _package("jax")
 SAFETENSORS = _package("safetensors")
 ONNXRUNTIME = _package("onnxruntime")
 MINILM = OptionalTool(
@@ -103,7 +104,7 @@ MAGIKA = OptionalTool(
 )
 TOOLS = (
     *(GCC, GCC_OPENMP, GCC_SANITIZERS, CLANG, CLANG_OPENMP, CLANG_SANITIZERS),
-    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH, SAFETENSORS, ONNXRUNTIME, MINILM, MAGIKA),
+    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH, JAX, SAFETENSORS, ONNXRUNTIME, MINILM, MAGIKA),
 )
 
 

@@ -20,6 +20,9 @@ from tcpx.payload.types import TensorType, dim_text
 from tcpx.payload.value_ranges import misfit
 
 _ROWS = "neighbours of the innermost dim side by side, and strides >= 0 of whole elements"
+ARRAY_LIKE = "a NumPy array, or an object with DLPack or the buffer protocol"
+_CPU, _PINNED = 1, 3
+"""Devices of DLPack whose memory a kernel can read: the CPU's, and that which a GPU reads too."""
 MOST_REMEMBERED = 4096
 """Combinations of sizes of which it is remembered that they fit."""
 
@@ -43,12 +46,7 @@ class ArgumentCheck:
         argument = self._signature.inputs[position]
         array = as_array(value)
         if array is None:
-            raise _misfit(
-                argument,
-                "a NumPy array, or an object with DLPack or the buffer protocol",
-                type(value).__qualname__,
-                "np.asarray(..)",
-            )
+            raise _misfit(argument, ARRAY_LIKE, *no_array(value))
         wanted = argument.dtype.numpy
         if array.dtype != wanted and array.dtype.newbyteorder("=") != wanted:
             raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype(np.{wanted})")
@@ -63,9 +61,9 @@ class ArgumentCheck:
         """An argument that the kernel can go on reading where it lies. Raises ArgumentError for any other."""
         argument = self._signature.inputs[position]
         wanted = argument.dtype.numpy
-        if type(value) is not np.ndarray:
-            raise _unbound(argument, "a NumPy array", type(value).__qualname__, "np.asarray(..)")
-        array: Array = value
+        array = as_array(value)
+        if array is None:
+            raise _unbound(argument, ARRAY_LIKE, *no_array(value))
         if array.dtype != wanted:
             raise _unbound(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype(np.{wanted})")
         if not _lies_well(argument, array):
@@ -165,9 +163,9 @@ class ArgumentCheck:
         self.fitting.add(sizes)
 
     def outputs(self, out: object) -> tuple[object, ...]:
-        """`out` as one object per output."""
+        """`out` as one object per output: arrays on its memory, as far as it is such."""
         wanted = len(self._signature.outputs)
-        given = cast("tuple[object, ...]", out) if isinstance(out, tuple) else (out,)
+        given: tuple[object, ...] = cast("tuple[object, ...]", out) if isinstance(out, tuple) else (out,)
         if len(given) != wanted:
             raise ArgumentError(
                 Diagnostic(
@@ -176,7 +174,7 @@ class ArgumentCheck:
                     found=f"{len(given)} object(s)",
                 )
             )
-        return given
+        return tuple(value if type(value) is np.ndarray else _view(value) for value in given)
 
     def fail_output(self, out: Sequence[object], inputs: Sequence[Array], sizes: Sequence[int]) -> NoReturn:
         """Raise the error for outputs that do not fit, or that lie where an input or another output is."""
@@ -265,9 +263,39 @@ def as_array(value: object) -> Array | None:
         return None
 
 
+def no_array(value: object) -> tuple[str, str]:
+    """What something is that `as_array` does not take, and what to write in its place."""
+    kind = type(value)
+    found = kind.__qualname__
+    if isinstance(value, np.ma.MaskedArray):
+        return found, ".filled(0)"
+    if not hasattr(value, "__dlpack__"):
+        return found, "np.asarray(..)"
+    device = getattr(value, "__dlpack_device__", lambda: (_CPU, 0))()
+    if device[0] not in (_CPU, _PINNED):
+        return f"{found} in the memory of another device", ".cpu()" if hasattr(value, "cpu") else "np.asarray(..)"
+    needs_gradient = bool(getattr(value, "requires_grad", False))
+    if str(getattr(value, "dtype", "")).endswith("bfloat16"):
+        if not hasattr(value, "detach"):
+            return f"{found} of bfloat16, which NumPy does not take by DLPack", "np.asarray(..)"
+        view = ".view(torch.uint16).numpy().view(ml_dtypes.bfloat16)"
+        return f"{found} of bfloat16", f"{'.detach()' if needs_gradient else ''}{view}"
+    if needs_gradient:
+        return f"{found} that requires a gradient", ".detach()"
+    return found, "np.asarray(..)"
+
+
+def _view(value: object) -> object:
+    """An array on the memory of what is given as `out`, if it is an array-like."""
+    array = as_array(value)
+    return value if array is None or array.ndim == 0 else array
+
+
 def _output(argument: Argument, value: object) -> Array:
     if type(value) is not np.ndarray:
-        raise _misfit(argument, "a NumPy array as `out`", type(value).__qualname__)
+        found, fix = no_array(value)
+        is_array = hasattr(value, "__dlpack__") and not isinstance(value, np.generic)
+        raise _misfit(argument, f"{ARRAY_LIKE}, as `out`", found, fix if is_array else None)
     array: Array = value
     wanted = argument.dtype.numpy
     if array.dtype != wanted:

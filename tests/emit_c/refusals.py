@@ -42,7 +42,7 @@ MISFITS: dict[str, tuple[Callable[[], tuple[Array, ...]], str]] = {
 
 X = f32(1, 2, 3)
 OUT_ERRORS: dict[str, tuple[object, str, str]] = {
-    "list": ([1.0, 2.0, 3.0], "a NumPy array as `out`", "list"),
+    "list": ([1.0, 2.0, 3.0], "a NumPy array, or an object with DLPack or the buffer protocol, as `out`", "list"),
     "dtype": (np.ones(3), "dtype float32", "dtype float64"),
     "rank": (ones(3, 1), "rank 1", "rank 2, shape (3, 1)"),
     "shape": (ones(4), "[N] = 3 in dim 0", "4, shape (4,)"),

@@ -136,7 +136,7 @@ MATMUL_ERRORS: dict[str, tuple[Callable[[], tuple[object, ...]], str]] = {
         lambda: (np.ma.masked_array(ones(1, 1)), ones(1, 1)),
         "argument `a` does not fit tensor<[M]x[K]xf32>\n"
         "  required: a NumPy array, or an object with DLPack or the buffer protocol\n"
-        "  found: MaskedArray\n  fix: np.asarray(..)",
+        "  found: MaskedArray\n  fix: .filled(0)",
     ),
     "dtype": (
         lambda: (ones(2, 3), np.ones((3, 4))),
