@@ -52,13 +52,13 @@ demo: $(VENV)/.core compiler  ## classify handwritten digits with a compiled ker
 # Which tests are long is said in tests/long_tests.txt; which are slow, by the mark `slow` on them and in tests/slow_tests.txt.
 BOTH := not slow
 
-test: $(VENV)/.dev compiler  ## the tests, up to half an hour on 2 cores; every message keeps to the rules
+test: $(VENV)/.dev compiler  ## the tests, about ten minutes on 2 quiet cores; every message keeps to the rules
 	@mkdir -p build
 	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page=build/errors.md $(ARGS)
 
-test-long: $(VENV)/.dev compiler  ## the tests that take longer
+test-long: $(VENV)/.dev compiler  ## the tests that take longer, about as long again
 	@mkdir -p build
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --errors-page=build/errors-long.md $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --optimize --errors-page=build/errors-long.md $(ARGS)
 
 test-python: $(VENV)/.test compiler  ## what depends on the version of Python; another: VENV=.venv-3.12 PYTHON=python3.12
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' tests/transform/language tests/interp tests/payload $(ARGS)
@@ -86,7 +86,7 @@ mutants: $(VENV)/.dev compiler  ## plant faults in transforms and lowering; the 
 	$(BIN)/python -m tests.mutants.run $(ARGS)
 
 conformance: $(VENV)/.dev compiler  ## the slow tests
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m slow $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m slow --optimize $(ARGS)
 
 bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that are set up; ARGS: see tcpx bench --help
 	$(BIN)/tcpx bench $(ARGS)

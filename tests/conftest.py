@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, settings
 from tcpx import request_cache
 from tests import guarded_calls, optional_tools
 from tests.diagnostics.plugin import DiagnosticPolicy
-from tests.long_tests import LONG_TESTS, SLOW_TESTS, LongTests
+from tests.fast_builds import FastBuilds
+from tests.long_tests import LONG_TESTS, SLOW_TESTS, LongTests, NarrowerVectors
 from tests.skips import SkipPolicy
 
 # A machine that does other work is slow, which says nothing of the tests.
@@ -21,8 +22,10 @@ settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden`: write the golden files instead of comparing with them. `--errors-page`: see diagnostics/."""
+    """`--update-golden`: write the golden files instead of comparing with them. `--optimize`:
+    see fast_builds.py. `--errors-page`: see diagnostics/."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files from what is computed")
+    parser.addoption("--optimize", action="store_true", help="let the C compiler optimize kernels as it does for users")
     parser.addoption("--errors-page", type=Path, help="write the page of all errors that the tests provoke, and lint")
 
 
@@ -35,7 +38,9 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies do not measure the machine, which takes seconds, and on a busy one half a minute each time: a winner runs
-    in a quiet moment and is faster than the limits, so that they are measured again."""
+    in a quiet moment and is faster than the limits, so that they are measured again. They look for its full speed for a
+    tenth of a second, not for a whole one."""
+    from tcpx.measure.calibration import WARM_UP, Calibration
     from tcpx.measure.instruction_loops import READ, instruction_loops
     from tcpx.measure.limits import Limits, Machine
 
@@ -47,6 +52,8 @@ def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("tcpx.tune.evaluation.kept_limits", known)
     monkeypatch.setattr("tcpx.tune.evaluation.raised_limits", known)
+    warm_up = Calibration.warm_up
+    monkeypatch.setattr(Calibration, "warm_up", lambda self, probes=WARM_UP: warm_up(self, max(1, probes // 10)))
 
 
 GARBAGE = 100_000, 20, 50
@@ -60,9 +67,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(*GARBAGE)
+    if not config.getoption("--optimize"):
+        config.pluginmanager.register(FastBuilds(), "fast-builds")
     request_cache.IS_USED = False  # see tests/kernel_cache.py
     config.pluginmanager.register(guarded_calls, "guarded-calls")
     config.pluginmanager.register(optional_tools, "optional-tools")
+    config.pluginmanager.register(NarrowerVectors(), "narrower-vectors")
     config.pluginmanager.register(LongTests(LONG_TESTS), "long-tests")
     config.pluginmanager.register(LongTests(SLOW_TESTS, "slow"), "slow-tests")
     if not hasattr(config, "workerinput"):

@@ -1,5 +1,5 @@
 """Which tests are long, and which of many of a kind are slow: `long_tests.txt` lists them for `make test-long`,
-`slow_tests.txt` for `make conformance`. A plugin of pytest marks them."""
+`slow_tests.txt` for `make conformance`. Plugins of pytest mark them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tcpx.processor import missing_flags
+from tcpx.target import load_target
 from tests.globs import glob_pattern, listed_lines
 
 LONG_TESTS = Path(__file__).with_name("long_tests.txt")
@@ -43,3 +45,18 @@ class LongTests:
             if unmatched:
                 found = ", ".join(unmatched)
                 raise pytest.UsageError(f"{self.path}: required globs of tests, found no test of {found}")
+
+
+class NarrowerVectors:
+    """Leaves the long tests of AVX2 to `make conformance` where those of AVX-512 run, the same in wider vectors.
+    `TCPX_HIDE_CPU_FLAGS` brings them back. Has to be registered before the lists: the last one is asked first."""
+
+    def __init__(self) -> None:
+        self.has_wider = not missing_flags(load_target("x86_avx512").cpu_flags)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Mark them slow."""
+        for item in items if self.has_wider else []:
+            if "x86_avx2" in item.nodeid.partition("[")[2] and item.get_closest_marker("long") is not None:
+                item.add_marker("slow")

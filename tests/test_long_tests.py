@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.long_tests import LONG_TESTS, SLOW_TESTS, LongTests
+import tcpx
+from tests.long_tests import LONG_TESTS, SLOW_TESTS, LongTests, NarrowerVectors
 
 pytest_plugins = ["pytester"]
 
@@ -45,9 +46,32 @@ def test_a_test_that_is_gone_is_named(pytester: pytest.Pytester, listed: LongTes
     done.assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize(("has_wider", "count"), [(True, 1), (False, 2)])
+def test_narrower_vectors_are_left_where_there_are_wider(
+    pytester: pytest.Pytester, has_wider: bool, count: int
+) -> None:
+    text = 'import pytest\n@pytest.mark.parametrize("t", ["x86_avx2", "x86_avx512"])\ndef test_net(t):\n    pass\n'
+    pytester.makepyfile(test_it=text)
+    pytester.makeini("[pytest]\nmarkers =\n    long: takes longer\n    slow: takes longest\n")
+    narrower, long = NarrowerVectors(), LongTests(pytester.makefile(".txt", long_tests="test_it.py::test_net[*]\n"))
+    narrower.has_wider = has_wider
+    chosen = "-p", "no:cacheprovider", "-m", "long and not slow"
+    done = pytester.runpytest_inprocess(*chosen, plugins=[narrower, long])
+    done.assert_outcomes(passed=count, deselected=2 - count)
+
+
 def test_other_files_may_be_left_out(listed: LongTests) -> None:
     assert listed.unmatched(["test_else.py::test_a"]) == []
     assert listed.unmatched(["test_it.py::test_net[3]"]) == ["test_it.py::test_net[2]"]
+
+
+def test_what_stays_has_every_operation_and_transform() -> None:
+    """`make test` computes each operation of a payload on random numbers, in all columns of the table but one, and runs
+    the example of each transform. Which messages it provokes is written beside its page of errors."""
+    patterns = [pattern for path in (LONG_TESTS, SLOW_TESTS) for pattern in LongTests(path).patterns.values()]
+    rows = [f"tests/nets/test_op_table.py::test_row[{opcode}]" for opcode in tcpx.ops()]
+    examples = [f"tests/transform/test_reference.py::test_example[{name}]" for name in tcpx.transforms()]
+    assert not [test for test in (*rows, *examples) if any(pattern.fullmatch(test) for pattern in patterns)]
 
 
 @pytest.mark.parametrize("path", [LONG_TESTS, SLOW_TESTS])

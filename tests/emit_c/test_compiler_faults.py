@@ -12,6 +12,8 @@ import tcpx
 from tcpx.target import load_target
 from tests.guard_pages import run_guarded
 
+pytestmark = pytest.mark.optimized
+
 PRODUCT = """func @product(%x: tensor<12x5xf32>, %w: tensor<5x16xf32>) -> tensor<12x16xf32> {
   %mm = tcp.matmul(%x, %w) : tensor<12x16xf32>
   tcp.return(%mm)

@@ -17,6 +17,8 @@ from tcpx.payload.diagnostics import CompileError
 from tcpx.target import load_target
 from tests.emit_c.payloads import GENERIC
 
+pytestmark = pytest.mark.optimized
+
 SOURCE = "int answer(void) { return 42; }\n"
 
 
