@@ -1,4 +1,5 @@
-"""`pytest --errors-page PATH`: writes the page of errors and holds every diagnostic to the rules."""
+"""`pytest --errors-page PATH`: writes the page of errors, and beside it which messages no test provoked; holds every
+diagnostic to the rules."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.diagnostics.ledger import Ledger, Record, order, read
 from tests.diagnostics.lint import problems
+from tests.diagnostics.messages import messages, unprovoked
 from tests.diagnostics.page import page
 
 
@@ -22,6 +24,8 @@ class DiagnosticPolicy:
         self.ledger.install()
         self.gathered: list[Record] = []
         self.wrong: list[str] = []
+        self.missing = path.with_suffix(".unprovoked.txt")
+        self.said = ""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -36,6 +40,9 @@ class DiagnosticPolicy:
             return
         records = sorted([*self.gathered, *read(self.ledger.plain(problems))], key=order)
         self.path.write_text(page(records), encoding="utf-8")
+        never = unprovoked(records)
+        self.missing.write_text("".join(f"{m.place}: {m.text}\n" for m in never), encoding="utf-8")
+        self.said = f"{len(never)} of {sum(1 for _ in messages())} messages were provoked by no test: {self.missing}"
         self.wrong = sorted(
             {f"{r.template}  [{r.place}]: {problem}" for r in records for problem in problems(r)}
         )  # fmt: skip
@@ -46,4 +53,5 @@ class DiagnosticPolicy:
         terminalreporter.section("diagnostics")
         for line in self.wrong:
             terminalreporter.line(line, red=True)
+        terminalreporter.line(self.said)
         terminalreporter.line(f"{len(self.wrong)} violations; {self.path} written")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.diagnostics.ledger import Record
 from tests.diagnostics.lint import problems
+from tests.diagnostics.messages import messages, unprovoked
 from tests.diagnostics.page import page
 
 STEP = (
@@ -66,3 +67,13 @@ def test_the_page_has_each_message_once_with_its_shortest_example() -> None:
     assert text.count("### ") == 1
     assert "## Transforms" in text
     assert "\nerror: ...\n" in text
+
+
+def test_messages_are_found_in_the_source() -> None:
+    """Most of them: those that a function is given are not."""
+    found = list(messages())
+    assert len(found) > 800
+    known = next(m for m in found if m.text == "the condition holds in more than .. ways")
+    record = replace(GOOD, message="the condition holds in more than 64 ways")
+    assert known not in unprovoked([record])
+    assert known in unprovoked([])
