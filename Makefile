@@ -63,7 +63,7 @@ test-long: $(VENV)/.dev compiler  ## the tests that take longer, about as long a
 test-python: $(VENV)/.test compiler  ## what depends on the version of Python; another: VENV=.venv-3.12 PYTHON=python3.12
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' tests/transform/language tests/interp tests/payload $(ARGS)
 
-errors: $(VENV)/.dev compiler  ## build/errors.md: every error that the tests of both targets provoke, with an example
+errors: $(VENV)/.dev compiler  ## build/errors.md, as `make test` writes it too: runs the tests, 10 minutes or more
 	@mkdir -p build
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' --errors-page=build/errors.md $(ARGS)
 

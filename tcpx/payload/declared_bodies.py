@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tcpx.payload.diagnostics import TcpxError, counted
+from tcpx.payload.diagnostics import Direction, TcpxError, counted
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Module, Operation, Value
 from tcpx.payload.types import dtype_of
@@ -56,7 +56,7 @@ def _check_values(op: Structured, method: str, call: Callable[[], Sequence[Value
             f"`{method}` of its declaration fails",
             required=required,
             found=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
-            fix=f"correct `{method}`{f': it fails at {place}' if place else ''}",
+            fix=Direction(f"correct `{method}`{f': it fails at {place}' if place else ''}"),
         ) from error
     if len(found) == count and None not in found:
         return
@@ -64,7 +64,7 @@ def _check_values(op: Structured, method: str, call: Callable[[], Sequence[Value
         f"`{method}` of its declaration gives no value for each result",
         required=required,
         found="`None`" if None in found else counted(len(found), "value"),
-        fix=f"correct `{method}`",
+        fix=Direction(f"correct `{method}`"),
     )
 
 

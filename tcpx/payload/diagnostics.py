@@ -75,9 +75,18 @@ class Kind(Enum):
     WARNING = "warning"
 
 
+class Direction(str):
+    """A fix that says what to do where no text is known that can be written as it stands."""
+
+    __slots__ = ()
+
+
 @frozen
 class Diagnostic:
-    """One failure, with its places in the schedule and in the payload."""
+    """One failure, with its places in the schedule and in the payload.
+
+    `fix` is text that can be written as it stands, or a `Direction`.
+    """
 
     message: str
     kind: Kind = Kind.DEFINITE
@@ -112,7 +121,8 @@ class Diagnostic:
         ]
         lines += [f"  note: {note}" for note in self.notes]
         if self.fix is not None:
-            lines.append(f"  fix: {self.fix}".replace("\n", "\n       "))
+            label = "hint" if isinstance(self.fix, Direction) else "fix"
+            lines.append(f"  {label}: {self.fix}".replace("\n", "\n       "))
         lines += [f"  in {name}, called from {place}" for name, place in self.calls]
         return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations, combinations_with_replacement
 
-from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Direction, VerifyError
 from tcpx.payload.facts import is_less_equal_at
 from tcpx.payload.indexing_maps import index_operands, map_dim
 from tcpx.payload.interfaces import Structured, padded_behind
@@ -56,7 +56,7 @@ def _check_reads(loop: Loop, destination: Value, stores: Sequence[StYield]) -> N
                         payload=op.location or loop.location,
                         required="reads of what the iteration yields itself, or of what none yields",
                         found=f"{op.subset.text()} in %{op.name}, and {_shown(store)}",
-                        fix=f"make it a gml_st.for, or read what %{destination.name} starts with",
+                        fix=Direction(f"make it a gml_st.for, or read what %{destination.name} starts with"),
                     )
                 )
 
@@ -164,7 +164,7 @@ def _overlap(loop: Loop, first: StYield, second: StYield, rule: str) -> VerifyEr
             payload=second.location or loop.location,
             required=rule,
             found=" and ".join(yields),
-            fix="make it a gml_st.for",
+            fix=Direction("make it a gml_st.for"),
         )
     )
 

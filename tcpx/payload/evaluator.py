@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Direction, VerifyError
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, as_symbol, evaluate, symbols
@@ -286,7 +286,7 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
                     f"the size `{symbol.name}` follows from no argument",
                     required=f"an argument with a dimension [{symbol.name}]",
                     found=", ".join(f"%{v.name}: {v.type}" for v in inputs) or "no arguments",
-                    fix=f"make the whole dim a symbol: [{symbol.name}]",
+                    fix=Direction(f"make the whole dim a symbol: [{symbol.name}]"),
                     payload=func.location,
                 )
             )

@@ -7,7 +7,7 @@ This is asked once, of a payload that is read. What a schedule makes of it is pr
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.facts import Facts, facts_at, facts_if
 from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.assertion import Assert
@@ -133,5 +133,5 @@ def _fix(tile: Tile, dim: int, extent: Dim, missing: Sequence[Predicate]) -> str
     if not any(condition.variables() for condition in missing):
         return f'say it at the start of the function: `tcp.assert {{any = [{wanted}], message = ".."}}`'
     if tile.strides[dim] == 1 and size != 1 and not others and condition.comparisons[0].lhs != 0:
-        return f"end it with what is left: the size `{to_text(minimum(size, extent - offset))}`"
-    return f"use it only where that holds: `gml_st.if {wanted} {{ .. }}`"
+        return Direction(f"end it with what is left: the size `{to_text(minimum(size, extent - offset))}`")
+    return Direction(f"use it only where that holds: `gml_st.if {wanted} {{ .. }}`")

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tcpx.limits import INT64_MAX
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
-from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.facts import facts_at, facts_if, is_unreachable
 from tcpx.payload.indexing_maps import (
     DimDigit,
@@ -39,6 +39,7 @@ from tcpx.payload.sizes import (
     Symbol,
     Var,
     as_dim,
+    at_least_one,
     ceildiv,
     floordiv,
     is_equal,
@@ -719,7 +720,7 @@ class Structured(Tileable):
                     f"the extent of dim `{it.name}` follows from no operand",
                     required="an operand or result indexed by the dim alone, or a declared extent",
                     found=f'["{it.name}", "{it.kind.value}"]',
-                    fix=f'["{it.name}", "{it.kind.value}", 3], where 3 is the extent',
+                    fix=Direction(f'["{it.name}", "{it.kind.value}", 3], where 3 is the extent'),
                 )
         return tuple(known[it.name] for it in its)
 
@@ -774,7 +775,7 @@ class Structured(Tileable):
                     required=f"maps that are sums of dims times positive numbers, or fall with one dim, to tile"
                     f" `{it.name}`",
                     found=to_text(expression),
-                    fix=f"tile other dims than `{it.name}`" if len(self.iterators()) > 1 else None,
+                    fix=Direction(f"tile other dims than `{it.name}`") if len(self.iterators()) > 1 else None,
                 )
 
     def _check_digit(self, digit: DimDigit, offset: Dim) -> None:
@@ -906,7 +907,7 @@ class Structured(Tileable):
                     f"a tile of dim `{begun[0]}` begins behind its first iteration, and a position is not linear in it",
                     required="positions that are sums of dims with factors, so that a tile adds where it begins",
                     found=to_text(position.expression),
-                    fix="compute it in the body, of the position of the dim",
+                    fix=Direction("compute it in the body, of the position of the dim"),
                 )
         if origins:
             made.attributes.update(self.counting_from(origins))
@@ -954,7 +955,7 @@ class Structured(Tileable):
                     f"`{role}` is indexed by `{unknown[0]}`, which is no dim of the operation",
                     required=f"dims among {', '.join(names)}" if names else "no dims",
                     found=map_text(indexing_map),
-                    fix=f"list `{unknown[0]}` in `iterators` of its declaration, or correct the map",
+                    fix=Direction(f"list `{unknown[0]}` in `iterators` of its declaration, or correct the map"),
                 )
 
     def verify(self) -> None:
@@ -991,7 +992,8 @@ class Structured(Tileable):
                         if is_exact
                         else f"at least {to_text(end)}, for `{to_text(expression)}`",
                         found=f"{to_text(extent)} in %{value.name}: {value.type}",
-                        fix=self.correction() or (None if holds is False else "make the sizes the same expression"),
+                        fix=self.correction()
+                        or (None if holds is False else Direction("make the sizes the same expression")),
                         unproven=holds is None,
                     )
                 begins = name is not None or self._holds("<=", 0, first)
@@ -1074,7 +1076,7 @@ class Structured(Tileable):
                         f"`in{index}` bounds `{name}`, and nothing says between what it lies",
                         required="integers whose range an argument declares",
                         found=f"%{value.name}: {value.type}",
-                        fix=f"declare the argument: `in 0 to {to_text(self.size_of(name) + 1)}`",
+                        fix=Direction(f"declare the argument: `in 0 to {to_text(self.size_of(name) + 1)}`"),
                     )
 
     def _verify_index(self, index: int, dim: int, extent: Dim, role: str, extents: Mapping[str, Dim]) -> None:
@@ -1086,7 +1088,7 @@ class Structured(Tileable):
                     f"dim {dim} of `{role}` may be empty, and has an element for each index",
                     required="an extent of at least 1",
                     found=to_text(extent),
-                    fix=f"symbols [{to_text(extent)}: 1..]" if isinstance(extent, Size) else None,
+                    fix=at_least_one(extent),
                     unproven=True,
                 )
             return
@@ -1098,11 +1100,11 @@ class Structured(Tileable):
                 f"`in{index}` is an index into dim {dim} of `{role}`, and nothing says that it is inside",
                 required=f"elements of %{given.name} in 0 to {to_text(extent)}",
                 found=f"elements in {to_text(known[0])} to {to_text(known[1])}" if known is not None else "no integers",
-                fix=f"declare the argument: `%{given.name}: {given.type} in 0 to {to_text(extent)}`"
+                fix=Direction(f"declare the argument: `%{given.name}: {given.type} in 0 to {to_text(extent)}`")
                 if given.defining_op is None
-                else f"let there be an element for each: `symbols [{to_text(extent)}: 1..]`"
+                else at_least_one(extent)
                 if is_empty
-                else 'clamp them: {out_of_range = "clamp"}',
+                else Direction('clamp them: {out_of_range = "clamp"}'),
                 unproven=True,
             )
 
@@ -1241,8 +1243,8 @@ class Elementwise(Structured):
     def _kind_to_write(self, value: Value) -> str:
         """What gives operand and result one kind."""
         if isinstance(self.result.type, ScalarType):
-            return f"write the type of the result: {self.opcode}(..) : {value.type}"
-        return self.correction() or "insert a tcp.broadcast"
+            return f"write `: {value.type}`"
+        return self.correction() or Direction("insert a tcp.broadcast")
 
     def shape_from_inputs(self) -> Sequence[Dim] | None:
         """That of the operands, if they have one."""

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS, shares_of
 from tcpx.payload.constants import NumpyArray
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, ScheduleError
 from tcpx.payload.ir import (
     Attribute,
     Block,
@@ -74,7 +74,7 @@ def _check_depth(op: Operation, block: Block) -> None:
                 schedule=op.schedule_location,
                 required=f"at most {DEEPEST_NEST} loops and branches within one another",
                 found=f"{depth} round %{op.name or op.opcode}",
-                fix="tile less often, or in fewer levels",
+                fix=Direction("tile less often, or in fewer levels"),
             )
         )
 
@@ -136,7 +136,7 @@ class Rewriter(Names, Origins):
                     schedule=op.schedule_location,
                     required=f"at most {self.most_operations}",
                     found=f"{wanted} with %{op.name or op.opcode}",
-                    fix="make fewer copies: unroll less, smaller register tiles, fewer versions",
+                    fix=Direction("make fewer copies: unroll less, smaller register tiles, fewer versions"),
                 )
             )
         self.operations = wanted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tcpx.payload.comparison import same_attribute
-from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Direction, VerifyError
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
@@ -174,7 +174,10 @@ def _to_write(cls: type[Operation], given: Number | Repeated) -> str:
     """The statement in place of an operand that cannot be written so."""
     if isinstance(given, Repeated):
         opcode = (Expand if given.expands else Broadcast).opcode
-        return f"before it: %c = {opcode}(%{given.value.name}) {{dims = {list(given.dims)}}} : TYPE"
+        statement = f"%c = {opcode}(%{given.value.name}) {{dims = {list(given.dims)}}} : TYPE"
+        return Direction(f"write `{statement}` before it, and %c in its place")
     held = f"{{value = {number_text(given)}}}"
     is_constant = "value" in (cls.attribute_names or ()) and not cls.operand_names
-    return f"write {cls.opcode} {held}" if is_constant else f"before it: %c = tcp.fill {held} : TYPE"
+    if is_constant:
+        return f"write {cls.opcode} {held}"
+    return Direction(f"write `%c = tcp.fill {held} : TYPE` before it, and %c in its place")

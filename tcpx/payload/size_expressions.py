@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import ClassVar, Final
 
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Direction
 from tcpx.records import frozen_as_compared_by_base, frozen_for_checkers
 
 SYMBOL_RANK: Final = 0
@@ -404,7 +404,7 @@ def check_divisor(divisor: Dim, expression: str) -> None:
                 f"division by {divisor} in size {expression}",
                 required="a positive divisor",
                 found=str(divisor),
-                fix="guard the divisor with max(1, ..)",
+                fix=Direction("guard the divisor with max(1, ..)"),
             )
         )
 

@@ -19,6 +19,7 @@ from tcpx.payload.size_expressions import (
     Var,
     as_dim,
     atom_order,
+    to_text,
 )
 
 Leaf = TypeVar("Leaf", Symbol, Var)
@@ -85,3 +86,14 @@ def as_symbol(dim: Dim) -> Symbol | None:
             return symbol
         case _:
             return None
+
+
+def at_least_one(dim: Dim) -> str | None:
+    """What to declare so that a size is not 0: the range of its symbol, or a condition on its symbols. None if it
+    depends on loops, or is a number."""
+    symbol = as_symbol(dim)
+    if symbol is not None:
+        return f"symbols [{symbol.name}: 1..]"
+    if isinstance(dim, int) or variables(dim):
+        return None
+    return f"`tcp.assert {{any = [1 <= {to_text(dim)}]}}` at the start of the function"

@@ -37,7 +37,7 @@ from tcpx.payload.size_expressions import (
 )
 from tcpx.payload.size_limits import last_value, lower_expression, not_negative, upper_expression
 from tcpx.payload.size_substitution import Substitution, simplify, substitute
-from tcpx.payload.size_traversal import as_symbol, evaluate, symbols, variables
+from tcpx.payload.size_traversal import as_symbol, at_least_one, evaluate, symbols, variables
 
 __all__ = [
     "Atom",
@@ -59,6 +59,7 @@ __all__ = [
     "arguments_of_minimum",
     "as_dim",
     "as_symbol",
+    "at_least_one",
     "ceildiv",
     "evaluate",
     "floordiv",

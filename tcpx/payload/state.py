@@ -2,6 +2,7 @@
 Other names of results are what they are called in C.
 What a call is given for state is given up: nothing reads it afterwards."""
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal
@@ -107,7 +108,7 @@ def _read_later(reader: Operation, call: Operation, value: Value) -> Exception:
         required=f"no use of %{value.name} behind %{call.name}, for which it is `inout`",
         found=f"{reader.opcode} of it"
         + (f", at {reader.location}" if reader.location is not None else f" behind %{call.name}"),
-        fix=f"read it before, or the result of @{callee.name}" if callee is not None else None,
+        fix=Direction(f"read it before, or the result of @{callee.name}") if callee is not None else None,
     )
 
 

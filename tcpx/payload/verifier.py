@@ -8,7 +8,7 @@ from typing import Final
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.contraction import check_contraction
-from tcpx.payload.diagnostics import Diagnostic, LimitError, VerifyError, counted
+from tcpx.payload.diagnostics import Diagnostic, Direction, LimitError, VerifyError, counted
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.ir import ROW, Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
@@ -460,7 +460,7 @@ def _check_row(op: Operation) -> None:
             "the attribute `row` names an instruction, and no instruction is of tensors",
             required="scalars, vectors and buffers alone",
             found=f"%{value.name}: {value.type}",
-            fix="leave the attribute `row` out: `select_instructions` sets it",
+            fix=Direction("leave the attribute `row` out: `select_instructions` sets it"),
         )
 
 

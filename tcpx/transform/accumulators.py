@@ -1,11 +1,17 @@
 """Accumulators of vectorized operations, as values that the loops of their reductions carry."""
 
-from tcpx.payload.interfaces import Structured
+from typing import Final
+
+from tcpx.payload.diagnostics import Direction, ScheduleError, either
+from tcpx.payload.interfaces import IteratorKind, Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.types import TensorType
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.editing import loops_stepping, source_name
 from tcpx.transform.vectorization import hoist_accumulator
+
+_MOST_NAMED: Final = 4
 
 
 def carry_out_of(ctx: TransformContext, op: Operation, loop: Loop) -> None:
@@ -21,12 +27,12 @@ def carry_out_of(ctx: TransformContext, op: Operation, loop: Loop) -> None:
             found=_found(loop),
         )
     if not carried or not all(chains):
-        raise ctx.fail(
+        raise _cause(ctx, op, loop) or ctx.fail(
             f"%{op.name} does not accumulate into a destination of {loop.name}",
             op=op,
             required="an operation whose result the loop yields to a tensor destination",
             found=_found(loop),
-            fix="tile a reduction dim by this loop, then vectorize the loop round it",
+            fix=Direction("tile a reduction dim by this loop, then vectorize the loop round it"),
         )
     for inner, index in carried:
         if inner.is_parallel:
@@ -38,7 +44,47 @@ def carry_out_of(ctx: TransformContext, op: Operation, loop: Loop) -> None:
                 fix="hoist before `parallelize`, or do without `parallel`",
             )
         if isinstance(inner.destinations[index].type, TensorType):
-            hoist_accumulator(ctx, inner, index)
+            try:
+                hoist_accumulator(ctx, inner, index)
+            except ScheduleError as error:
+                raise _cause(ctx, op, inner) or error from None
+
+
+def _cause(ctx: TransformContext, op: Operation, loop: Loop) -> ScheduleError | None:
+    """Why no iteration of a loop can hand the accumulator to the next: the loop steps another dim, or its body has
+    several copies of the operation."""
+    if not isinstance(op, Structured):
+        return None
+    parallel = [it.name for it in op.iterators() if it.kind is IteratorKind.PARALLEL]
+    stepped = next((dim for dim in parallel if loop in loops_stepping(op, dim)), None)
+    if stepped is not None:
+        return _steps_no_reduction(ctx, op, loop, stepped)
+    copies = [other for other in loop.walk() if set(other.origins) & set(op.origins)]
+    if len(copies) < 2:
+        return None
+    return ctx.fail(
+        f"the body of {loop.name} has {len(copies)} copies of %{source_name(op)}, each with an accumulator of its own",
+        op=op,
+        required="one operation that accumulates in each iteration, as before `unroll`",
+        found=", ".join(f"%{copy.name}" for copy in copies[:_MOST_NAMED]) + (", .." if copies[_MOST_NAMED:] else ""),
+        fix=Direction("write `hoist_accumulator` before the `unroll`: the copies then hand the accumulator on"),
+    )
+
+
+def _steps_no_reduction(ctx: TransformContext, op: Structured, loop: Loop, dim: str) -> ScheduleError:
+    name = ctx.name_of(op)
+    reduced = [it.name for it in op.iterators() if it.is_reduction]
+    tiled = next((each for each in reduced if loops_stepping(op, each)), None)
+    fix = f"`hoist_accumulator({name}, out_of: {name}.loop({tiled}))`" if tiled is not None else None
+    if tiled is None and reduced:
+        fix = Direction(f"tile a reduction dim before `vectorize`, as in `tile({name}, [{reduced[-1]}: 1])`")
+    return ctx.fail(
+        f"{loop.name} steps `{dim}` of %{op.name}, which is not a reduction dim",
+        op=op,
+        required=f"a loop that steps {either([f'`{each}`' for each in reduced])}" if reduced else "a reduction",
+        found=f"`{dim}` is parallel",
+        fix=fix,
+    )
 
 
 def _carried_out_of(value: Value, loop: Loop) -> list[tuple[Loop, int]]:

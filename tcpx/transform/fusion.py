@@ -30,6 +30,7 @@ from tcpx.transform.destinations import (
     sink_destination,
 )
 from tcpx.transform.editing import Copies, erase_dead, kept_of, read_subset, source_name, whole_of
+from tcpx.transform.static_tiles import padded_tile
 from tcpx.transform.tiling import accumulator_padding, pad_value_to
 from tcpx.transform.visible import keep_visible
 
@@ -95,6 +96,7 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
                 op=link.loop,
                 required="disjoint tiles of a parallel dim, or a reduction",
                 found=link.subset.text(),
+                fix=_without_shift(link.loop),
             )
     _check_in_order(
         ctx, consumer, [link.loop for chain in chains.values() for link in chain.links if link.is_reduction]
@@ -102,6 +104,12 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
     _warn_of_last_iteration(ctx, consumer, next(iter(chains.values())))
     _FusedConsumer(ctx, chains, moved, consumer, padded).run()
     rewriter.visited += len(moved)
+
+
+def _without_shift(loop: Loop) -> str | None:
+    """The `tile` to write for a loop whose last tile is shifted over the one before it."""
+    padded = padded_tile(loop)
+    return f"`{padded}` at {loop.schedule_location}" if padded is not None else None
 
 
 def _check_in_order(ctx: TransformContext, op: Tileable, reductions: Iterable[Loop]) -> None:

@@ -8,7 +8,7 @@ from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.sizes import Dim, to_text, variables
+from tcpx.payload.sizes import Dim, is_equal, minimum, to_text, variables
 from tcpx.payload.types import ScalarType
 from tcpx.records import frozen
 from tcpx.target import Target
@@ -19,13 +19,14 @@ from tcpx.transform.editing import source_name
 
 @frozen
 class SymbolicDim:
-    """A dim of an operation whose tile has no static size. `loop` makes its tiles, of which the last may be shorter;
-    None where nothing tiles it."""
+    """A dim of an operation whose tile has no static size. `loop` makes its tiles, of which the last may be shorter,
+    or all of them if they are `shifted` and the dim is short; None where nothing tiles it."""
 
     op: Structured
     dim: str
     size: Dim
     loop: Loop | None
+    is_shifted: bool
 
     @property
     def found(self) -> str:
@@ -33,6 +34,8 @@ class SymbolicDim:
         what = f"`{self.dim}` of %{source_name(self.op)}"
         if self.loop is None:
             return f"{what}, of size {to_text(self.size)}, is not tiled"
+        if self.is_shifted:
+            return f"the tiles that the loop {self.loop.name} shifts in {what} have {to_text(self.size)} elements"
         return f"the last tile that the loop {self.loop.name} makes of {what} may be shorter"
 
     def statement(self, ctx: TransformContext) -> str | None:
@@ -80,7 +83,22 @@ def symbolic_dim(value: Value, facts: Facts) -> SymbolicDim | None:
     it, extent = min(symbolic, key=lambda pair: pair[0].is_reduction)
     names = {variable.name for variable in variables(extent)}
     loop = next((a for a in op.ancestors() if isinstance(a, Loop) and a.var.name in names), None)
-    return SymbolicDim(op, it.name, extent, loop)
+    shifting = next((a for a in op.ancestors() if isinstance(a, Loop) and _shifts_tiles_of(a, extent)), None)
+    return SymbolicDim(op, it.name, extent, loop or shifting, loop is None and shifting is not None)
+
+
+def _shifts_tiles_of(loop: Loop, extent: Dim) -> bool:
+    """Whether this is the extent of the tiles of a loop with `tail: shift`: a step, or all there is if that is less."""
+    length = loop.var.upper - loop.var.lower
+    return padded_tile(loop) is not None and is_equal(extent, minimum(loop.var.step, length)) is True
+
+
+def padded_tile(loop: Loop) -> str | None:
+    """The `tile` that made a loop with `tail: shift`, with `tail: pad` instead; None for any other loop."""
+    where = loop.schedule_location
+    if where is None or not re.search(r"\btail:\s*shift\b", where.span):
+        return None
+    return with_argument(where, "tile", "tail", "pad")
 
 
 def _computation(value: Value) -> Structured | None:

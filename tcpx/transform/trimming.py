@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isinf
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import IndexingMap, index_operands
 from tcpx.payload.interfaces import Elementwise, Group, Structured
 from tcpx.payload.ir import Operation, Value
@@ -58,6 +59,7 @@ def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
             op=op,
             required=f"a comparison of positions that no longer holds from some iteration of {loop.name} on",
             found=", ".join(inner.opcode for _, inner in found) or "no comparison",
+            fix=_with_positions(ctx, op),
         )
     changed: Operation | None = None
     for held, end in ends:
@@ -72,6 +74,31 @@ def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
         found=(changed or op).opcode,
         fix="`trim` before what is in the loop is tiled",
     )
+
+
+def _with_positions(ctx: TransformContext, op: Structured) -> Direction | None:
+    """How the comparison of positions gets into the body of an operation that reads its result, or the positions."""
+    chain, pending = [op], list(op.inputs)
+    while pending:
+        maker = pending.pop().defining_op
+        if isinstance(maker, Materialize):
+            pending.append(maker.source)
+        elif isinstance(maker, Structured) and not (
+            maker.reduces or maker in chain or number_of(maker.result) is not None
+        ):
+            chain.append(maker)
+            pending += maker.inputs
+    if len(chain) == 1 or not any(_compares(each) for each in chain):
+        return None
+    names = ", ".join(ctx.name_of(each) for each in reversed(chain))
+    return Direction(
+        f"let one operation compute the positions, compare and choose: `let y = fuse_elementwise([{names}])`, before "
+        f"what reads it is tiled; then `fuse(y, into: ..)` and `trim(.., y)`"
+    )
+
+
+def _compares(op: Structured) -> bool:
+    return any(isinstance(inner, Elementwise) and inner.holds_for for inner in (op, *op.walk()))
 
 
 def _cut(ctx: TransformContext, op: Structured, loop: Loop, end: Dim) -> None:

@@ -1,12 +1,13 @@
 """Unrolling: copies of a loop's body, the values it carries handed from copy to copy."""
 
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import CloneMap, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Size, Var, variables
 from tcpx.payload.subsets import disjoint
-from tcpx.payload.types import TensorType
+from tcpx.payload.types import TensorType, VectorType
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.simplification import simplify_in
 
@@ -97,4 +98,14 @@ def _check(ctx: TransformContext, loop: Loop, handed: dict[int, Value | None], f
                     op=loop,
                     required="a carried value, or subsets that differ in every iteration",
                     found=written[0].text() if written else "no yield",
+                    fix=_hoisted_first(ctx, loop, k),
                 )
+
+
+def _hoisted_first(ctx: TransformContext, loop: Loop, index: int) -> str | None:
+    """Where a vectorized reduction accumulates into a destination, the statement that lets the loop carry it."""
+    handle = ctx.handle_name(loop)
+    sums = [op for s in loop.yields_to(index) if isinstance(op := s.value.defining_op, Structured) and op.reduces]
+    if handle is None or not sums or not isinstance(sums[0].result.type, VectorType):
+        return None
+    return f"`hoist_accumulator({ctx.name_of(sums[0])}, out_of: {handle})` before it"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
@@ -605,6 +606,12 @@ def _is_vector(value: Value, shape: Sequence[Dim]) -> bool:
     return isinstance(value.type, VectorType) and tuple(value.type.shape) == tuple(shape)
 
 
+def _vectorized_first(ctx: TransformContext, loop: Loop) -> str:
+    outer = loop.parent.parent if loop.parent is not None else None
+    handle = ctx.handle_name(outer) if isinstance(outer, Loop) else None
+    return f"`vectorize({handle})` before it" if handle is not None else Direction("vectorize the loop around it first")
+
+
 def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
     """Carry destination `index` of `loop` in registers: every iteration reads and writes it as one vector."""
     rewriter = ctx.rewriter
@@ -628,7 +635,7 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
             op=loop,
             required="a loop whose every iteration reads and writes all of a static tile as one vector",
             found=f"%{dest.name}: {dest.type}",
-            fix="vectorize the loop round it first",
+            fix=_vectorized_first(ctx, loop),
         )
     vector = VectorType(static, dtype_of(dest.type))
     made = init.defining_op

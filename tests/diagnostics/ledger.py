@@ -10,12 +10,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tcpx.payload.diagnostics import Diagnostic, TcpxError
+from tcpx.payload.diagnostics import Diagnostic, Direction, TcpxError
 from tcpx.transform.language.checker.scope import Problems
+from tests.diagnostics.case import Texts
+from tests.diagnostics.follow import Fix
 
 ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = str(ROOT / "tcpx")
 _KEY = "_number_in_the_ledger"
+_FIXES_PER_KIND = 2
 _MAKERS = ("payload/diagnostics.py", "transform/arguments.py", "interp/frame.py", "checker/scope.py")
 
 
@@ -36,11 +39,7 @@ class Record:
     @property
     def template(self) -> str:
         """The message without its names and numbers."""
-        text = re.sub(r"`[^`]*`", "`..`", self.message)
-        text = re.sub(r'"[^"]*"', '".."', text)
-        text = re.sub(r"[%@][\w./~$-]+", lambda m: f"{m[0][0]}..", text)
-        text = re.sub(r"(?<![\w.])[-+]?\d[\w.]*", "N", text)
-        return re.sub(r"\S*/\S+", "PATH", text)
+        return template(self.message)
 
     @property
     def place(self) -> str:
@@ -48,11 +47,22 @@ class Record:
         return next((f for f in self.stack if not f.endswith(_MAKERS)), self.stack[0] if self.stack else "")
 
 
+def template(text: str) -> str:
+    """A text without its names and numbers."""
+    text = re.sub(r"`[^`]*`", "`..`", text)
+    text = re.sub(r'"[^"]*"', '".."', text)
+    text = re.sub(r"[%@][\w./~$-]+", lambda m: f"{m[0][0]}..", text)
+    text = re.sub(r"(?<![\w.])[-+]?\d[\w.]*", "N", text)
+    return re.sub(r"\S*/\S+", "PATH", text)
+
+
 class Ledger:
     """What was recorded in this process; errors that were raised again with more places count once."""
 
     def __init__(self) -> None:
         self.records: dict[int, Record] = {}
+        self.fixes: dict[tuple[str, str], list[Fix]] = {}
+        self.texts = Texts()
         self._next = 0
 
     def install(self) -> None:
@@ -70,6 +80,7 @@ class Ledger:
 
         TcpxError.__init__ = init
         Problems.add = add
+        self.texts.install()
 
     def note(self, error: TcpxError, diagnostic: Diagnostic) -> None:
         """Record an error; what it replaces while it is handled, and says at its end, is forgotten."""
@@ -79,13 +90,24 @@ class Ledger:
             old = self.records.pop(getattr(handled, _KEY, -1), None)
             stack = (*old.stack, *stack) if old is not None else stack
         if stack and stack[0] != "tests" and getattr(handled, _KEY, 0) is not None:
+            self._note_fix(diagnostic, sys._getframe(2))
             setattr(error, _KEY, self._keep(_record(type(error).__name__, diagnostic, stack)))
         else:
             setattr(error, _KEY, None)  # made by a test; so is what takes its place
 
     def list(self, diagnostic: Diagnostic) -> None:
         """Record a diagnostic that is listed, not raised."""
+        self._note_fix(diagnostic, sys._getframe(2))
         self._keep(_record("ScheduleError", diagnostic, tuple(_files(sys._getframe(2)))))
+
+    def _note_fix(self, diagnostic: Diagnostic, frame: FrameType) -> None:
+        """Record a fix that can be written as it stands, some of each kind, with the texts that it is for."""
+        if diagnostic.fix is None or isinstance(diagnostic.fix, Direction):
+            return
+        known = self.fixes.setdefault((template(diagnostic.message), template(diagnostic.fix)), [])
+        if len(known) < _FIXES_PER_KIND:
+            fix = Fix.of(diagnostic, _line(frame), self.texts.case(diagnostic, frame))
+            known += [fix] if fix not in known else []
 
     def _keep(self, record: Record) -> int:
         self._next += 1
@@ -142,6 +164,16 @@ def _files(frame: FrameType | None) -> Iterator[str]:
             yield shown
         last = shown
         frame = frame.f_back
+
+
+def _line(frame: FrameType | None) -> str:
+    """The line of tcpx that found an error."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(_PACKAGE) and not name.endswith((*_MAKERS, "payload/ir.py")):
+            return f"{Path(name).relative_to(ROOT)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
 
 
 def stable(text: str) -> str:

@@ -10,7 +10,8 @@ HEAD = """# Errors
 
 Every error says what was required, what was found, and where: in the schedule, in the payload, or both. It is an
 *error* (a precondition is not met: `try` and `optional` recover from it), a *definite error* (the schedule, the payload
-or the call is wrong) or an *internal error* (a bug of tcpx). `fix:` offers what to write, where that is known.
+or the call is wrong) or an *internal error* (a bug of tcpx). `fix:` offers what to write, where that is known;
+`hint:` says what to do.
 
 This page is made by `make errors` from what the tests provoke: each message once, `..` for names and `N` for numbers.
 """

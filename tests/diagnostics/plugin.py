@@ -1,13 +1,15 @@
 """`pytest --errors-page PATH`: writes the page of errors, and beside it which messages no test provoked; holds every
-diagnostic to the rules."""
+diagnostic to the rules, and follows every fix."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.diagnostics.followed import Followed
 from tests.diagnostics.ledger import Ledger, Record, order, read
 from tests.diagnostics.lint import problems
 from tests.diagnostics.messages import messages, unprovoked
@@ -23,6 +25,7 @@ class DiagnosticPolicy:
         self.ledger = Ledger()
         self.ledger.install()
         self.gathered: list[Record] = []
+        self.followed = Followed()
         self.wrong: list[str] = []
         self.missing = path.with_suffix(".unprovoked.txt")
         self.said = ""
@@ -30,6 +33,7 @@ class DiagnosticPolicy:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         del error
+        self.followed += Followed.read(getattr(node, "workeroutput", {}).get("followed", {}))
         self.gathered += read(getattr(node, "workeroutput", {}).get("diagnostics", []))
 
     @pytest.hookimpl(tryfirst=True)
@@ -37,7 +41,9 @@ class DiagnosticPolicy:
         output: dict[str, object] | None = getattr(self.config, "workeroutput", None)
         if output is not None:
             output["diagnostics"] = self.ledger.plain(problems)
+            output["followed"] = asdict(Followed.of(self.ledger.fixes))
             return
+        self.followed += Followed.of(self.ledger.fixes)
         records = sorted([*self.gathered, *read(self.ledger.plain(problems))], key=order)
         self.path.write_text(page(records), encoding="utf-8")
         never = unprovoked(records)
@@ -46,6 +52,7 @@ class DiagnosticPolicy:
         self.wrong = sorted(
             {f"{r.template}  [{r.place}]: {problem}" for r in records for problem in problems(r)}
         )  # fmt: skip
+        self.wrong += self.followed.problems(is_whole=self.config.args_source is not pytest.Config.ArgsSource.ARGS)
         if session.exitstatus == pytest.ExitCode.OK and self.wrong:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -54,4 +61,4 @@ class DiagnosticPolicy:
         for line in self.wrong:
             terminalreporter.line(line, red=True)
         terminalreporter.line(self.said)
-        terminalreporter.line(f"{len(self.wrong)} violations; {self.path} written")
+        terminalreporter.line(f"{len(self.wrong)} violations; {self.path} written; {self.followed.summary}")

@@ -192,10 +192,8 @@ def test_a_result_of_another_type_than_declared_shows_what_makes_it() -> None:
     assert (fewer.required, fewer.found) == (f"{WIDE}, declared at f.tcp:1:51", "no results")
 
 
-NAMED = "name the size: tensor<[N]x4xf32>, and declare symbols [N] behind the results"
-COMPUTED = "a size that is computed stands in brackets: [2*N], [N + 1]; declare symbols [N] behind the results"
-PARENTHESES = "operands stand in parentheses: tcp.exp(%x), tcp.return(%y)"
-TYPE_ALONE = "write the type of the result alone behind the colon"
+NAMED = "name the size: tensor<[N]x4xf32>, and declare symbols [N] after the results"
+COMPUTED = "a size that is computed stands in brackets: [2*N], [N + 1]; declare symbols [N] after the results"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +208,7 @@ TYPE_ALONE = "write the type of the result alone behind the colon"
             "/",
             "sizes are divided with a rounding: floordiv(N, 2) or ceildiv(N, 2)",
         ),
-        (function("%y = tcp.exp(%x) : f32[4,8]"), "[", "write a tensor with its sizes first: tensor<4x8xf32>"),
+        (function("%y = tcp.exp(%x) : f32[4,8]"), "f32[4,8]", "write tensor<4x8xf32>"),
         (function("%y = tcp.exp(%x) : f32", arguments="%x: tensor<?x4xf32>"), "?", NAMED),
         (function("%y = tcp.exp(%x) : f32", arguments="%x: tensor<4x?xf32>"), "?", NAMED),
         (function("%y = tcp.exp(%x) : f32", arguments="%x: tensor<-1x4xf32>"), "-", NAMED),
@@ -220,34 +218,29 @@ TYPE_ALONE = "write the type of the result alone behind the colon"
             ",",
             "join sizes and dtype by x: tensor<4x8xf32>",
         ),
-        (function(f"%y = tcp.add %x, %x : {WIDE}"), ":", PARENTHESES),
-        ("func @f(%x: f32) -> f32 {\n  return %x\n}", "}", PARENTHESES),
-        ("func @f(%x: f32) -> f32 {\n  return %x : f32\n}", ":", PARENTHESES),
-        (function(f"%y = tcp.exp(%x) : ({WIDE}) -> {WIDE}"), "(", TYPE_ALONE),
-        (function(f"%y = tcp.exp(%x) : {WIDE} -> {WIDE}"), "->", TYPE_ALONE),
-        (
-            function(f"%y = tcp.exp(%x : {WIDE}) : {WIDE}"),
-            ":",
-            "operands have no types here: write the names alone",
-        ),
+        (function(f"%y = tcp.add %x, %x : {WIDE}"), "tcp.add %x, %x", "write tcp.add(%x, %x)"),
+        ("func @f(%x: f32) -> f32 {\n  return %x\n}", "return %x", "write tcp.return(%x)"),
+        ("func @f(%x: f32) -> f32 {\n  return %x : f32\n}", "return %x", "write tcp.return(%x)"),
+        (function(f"%y = tcp.exp(%x) : ({WIDE}) -> {WIDE}"), f"({WIDE}) -> {WIDE}", f"write {WIDE}"),
+        (function(f"%y = tcp.exp(%x) : {WIDE} -> {WIDE}"), f"{WIDE} -> {WIDE}", f"write {WIDE}"),
+        (function(f"%y = tcp.exp(%x : {WIDE}) : {WIDE}"), f"tcp.exp(%x : {WIDE})", "write tcp.exp(%x)"),
         (
             function(f"%y = tcp.fill : {WIDE} {{value = 0.0}}"),
-            "{",
-            "attributes stand before the colon: tcp.fill {value = 0.0} : TYPE",
+            f": {WIDE} {{value = 0.0}}",
+            f"write {{value = 0.0}} : {WIDE}",
         ),
-        (function(f'%y = "tcp.exp"(%x) : {WIDE}'), '"tcp.exp"', "write the name of the operation without quotes"),
-        ("module {\n}", "module", "a file is a list of functions, without a module round them"),
-        ("func.func @f() {\n}", ".", "write func @NAME(..)"),
-        ("# a payload\nfunc @f() {\n}", "#", "a comment begins with //; nothing ends a statement"),
-        (function(f"%y = tcp.exp(%x) : {WIDE};"), ";", "a comment begins with //; nothing ends a statement"),
-        (function(f"%y = tcp.exp(%x) {{dims = ['m']}} : {WIDE}"), "'", "quote with double quotes"),
-        ("func @f(x: f32) {\n}", "x", "names of values begin with %"),
+        (function(f'%y = "tcp.exp"(%x) : {WIDE}'), '"tcp.exp"', "write tcp.exp"),
+        ("module {\n}", "module", "a file is a list of functions, without a module around them"),
+        ("func.func @f() {\n}", "func.func", "write func"),
+        ("# a payload\nfunc @f() {\n}", "#", "write `//`: a comment begins with it"),
+        (function(f"%y = tcp.exp(%x) : {WIDE};"), ";", "remove it: nothing ends a statement"),
+        (function(f"%y = tcp.exp(%x) {{dims = ['m']}} : {WIDE}"), "'m'", 'write "m"'),
+        ("func @f(x: f32) {\n}", "x", "write %x"),
         ("func @f(%x: f32) { %y }", "}", None),
     ],
 )
 def test_syntax_of_other_systems(text: str, place: str, fix: str | None) -> None:
     error = refused(text)
-    assert error.message == "the text does not follow the grammar"
     assert shown(error) == place
     assert error.fix == fix
 
@@ -255,10 +248,10 @@ def test_syntax_of_other_systems(text: str, place: str, fix: str | None) -> None
 @pytest.mark.parametrize(
     ("type_", "size", "fix"),
     [
-        ("tensor<Nx4xf32>", "N", "write [N]x4xf32, and declare symbols [N] behind the results"),
-        ("tensor<4xNxf32>", "N", "write [N]xf32, and declare symbols [N] behind the results"),
-        ("tensor<MxNxMxbf16>", "M", "write [M]x[N]x[M]xbf16, and declare symbols [M, N] behind the results"),
-        ("tensor<batchx4xsi8>", "batch", "write [batch]x4xsi8, and declare symbols [batch] behind the results"),
+        ("tensor<Nx4xf32>", "N", "write [N]x4xf32, and declare symbols [N] after the results"),
+        ("tensor<4xNxf32>", "N", "write [N]xf32, and declare symbols [N] after the results"),
+        ("tensor<MxNxMxbf16>", "M", "write [M]x[N]x[M]xbf16, and declare symbols [M, N] after the results"),
+        ("tensor<batchx4xsi8>", "batch", "write [batch]x4xsi8, and declare symbols [batch] after the results"),
     ],
 )
 def test_sizes_without_brackets(type_: str, size: str, fix: str) -> None:
@@ -330,7 +323,7 @@ X = "%x: tensor<4x8xf32>"
             "tcp.select(%x, %x, %c)",
             "operand `a` has the wrong dtype",
             "%x: tensor<4x8xf32>",
-            "the condition goes first: tcp.select(%c, %x, %x)",
+            "write (the condition goes first): tcp.select(%c, %x, %x)",
         ),
         (
             'tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "reduction"]], maps = [[i, j], [i]]}'
@@ -351,8 +344,8 @@ def test_attributes_and_operands_of_other_kinds(statement: str, message: str, fo
 @pytest.mark.parametrize(
     ("statement", "fix"),
     [
-        ("tcp.softmax(%x) {axis = 1}", "write dim, which is what it is called here"),
-        ("tcp.reduce_sum(%x) {axis = 1}", "write dims, which is what it is called here"),
+        ("tcp.softmax(%x) {axis = 1}", "write dim"),
+        ("tcp.reduce_sum(%x) {axis = 1}", "write dims"),
         ("tcp.transpose(%x) {perm = [1, 0]}", "write permutation = [1, 0]"),
         ('tcp.contract(%x, %x) {equation = "mk,nk->mn"}', 'write lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]'),
         ("tcp.fill {fill_value = 0.0}", "write value = 0.0"),
@@ -379,10 +372,10 @@ def test_attributes_by_the_names_of_other_systems(statement: str, fix: str | Non
          "tcp.return(%y)"),
         (f"func @f({X}) {{ tcp.return(%x) }}", "@f does not return what it declares", "declare it: -> tensor<4x8xf32>"),
         (f"func f({X}) {{ tcp.return }}", "the text does not follow the grammar", "write @f"),
-        ("func @f(%x: tensor<[N]xf32>) symbols [N] -> f32 {}", "the text does not follow the grammar",
-         "the results go before the symbols: (..) -> TYPE symbols [N]"),
+        ("func @f(%x: tensor<[N]xf32>) symbols [N] -> f32 {}", "the results go before the symbols",
+         "write -> f32 symbols [N]"),
         ("func @f(%x: tensor<[N]xf32>) symbols [N >= 1] {}", "the text does not follow the grammar",
-         "a range is written N: 1.., or N: 0..4096; a factor, N multiple_of 16"),
+         "write N: 1.."),
         (f"func @f({X}) {{ %y = tcp.fill(0.5) : f32 }}", "tcp.fill has no operands that are written in place",
          "write tcp.fill {value = 0.5}"),
     ],
@@ -405,7 +398,7 @@ def test_a_name_that_is_offered_is_free() -> None:
 
 def test_a_scalar_result_of_tensors_is_told_its_type() -> None:
     error = refused(f"func @f(%x: {WIDE}) -> f32 symbols [N] {{\n  %y = tcp.add(%x, %x) : f32\n  tcp.return(%y)\n}}\n")
-    assert error.fix == f"write the type of the result: tcp.add(..) : {WIDE}"
+    assert error.fix == f"write `: {WIDE}`"
 
 
 def test_a_path_is_no_text() -> None:

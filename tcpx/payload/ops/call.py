@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, TextAttribute
@@ -129,7 +130,7 @@ class CallBase(Operation):
                     f"the size `{symbol.name}` of @{callee.name} follows from no operand",
                     required=f"an argument with a dimension [{symbol.name}]",
                     found=", ".join(map(repr, callee.inputs)) or "no arguments",
-                    fix=f"make the whole dim a symbol: [{symbol.name}]",
+                    fix=Direction(f"make the whole dim a symbol: [{symbol.name}]"),
                 )
             size = binding[symbol]
             wanted = [Predicate.of("<=", symbol.lower, size)]
@@ -144,7 +145,7 @@ class CallBase(Operation):
                     f"the size `{symbol.name}` of @{callee.name} is not known to be in its range",
                     required=range_text(symbol),
                     found=f"{symbol.name} = {to_text(size)}",
-                    fix=f"declare the range in @{self.func.name}" if self.func is not None else None,
+                    fix=Direction(f"declare the range in @{self.func.name}") if self.func is not None else None,
                     unproven=False not in decided,
                 )
 
@@ -264,7 +265,7 @@ class Call(CallBase):
                     f"the elements of the argument `{callee.inputs[k].name}` of @{callee.name} are in a range",
                     required=f"a value with elements in {to_text(lower)} to {to_text(end)}",
                     found=f"%{value.name}: {value.type}, in {shown}",
-                    fix=f"declare the argument: `in {to_text(lower)} to {to_text(end)}`"
+                    fix=Direction(f"declare the argument: `in {to_text(lower)} to {to_text(end)}`")
                     if value.defining_op is None
                     else None,
                     unproven=True,
@@ -280,7 +281,7 @@ class Call(CallBase):
                     f"the elements of the argument `{callee.inputs[k].name}` of @{callee.name} are in an order",
                     required=f"a value that is known to be {' and '.join(missing)}",
                     found=f"%{value.name}: {value.type}" + "".join(f", {word}" for word in known),
-                    fix=f"declare the argument: `{Declared(lower, end, declared.order)}`"
+                    fix=Direction(f"declare the argument: `{Declared(lower, end, declared.order)}`")
                     if value.defining_op is None
                     else None,
                     unproven=True,
@@ -306,7 +307,7 @@ class Call(CallBase):
                     f"the size `{symbol.name}` of @{callee.name} is not known by %{self.operands[k].name}",
                     required="a literal, or an argument that a size is known by",
                     found=repr(self.operands[k]),
-                    fix="declare the argument: %n: index as [N]",
+                    fix=Direction("declare the argument: %n: index as [N]"),
                 )
         self.check_symbols(binding)
         self.check_values(binding, callee.inputs, self.operands, "argument")
@@ -467,7 +468,7 @@ class RowCall(CallBase):
                 f"the row {func.row} has threads of its own",
                 required="a call that no threads make side by side",
                 found=f"a call in the parallel loop {shared.name}",
-                fix="make that loop without `parallel: true`, or lower the whole operation to the row",
+                fix=Direction("make that loop without `parallel: true`, or lower the whole operation to the row"),
             )
 
     @property
@@ -496,8 +497,10 @@ class RowCall(CallBase):
                 f"%{value.name} does not lie as the row {func.row} takes {shown}",
                 required="elements of a row next to one another" if is_strided else "elements without gaps",
                 found=f"strides [{', '.join(map(to_text, strides))}] of {tile.text()} in {value.type}",
-                fix=f"`pack` the operand that is {shown}"
-                + ("" if is_strided or len(shape) < 2 else f", or declare {shown} `strided` in the row"),
+                fix=Direction(
+                    f"`pack` the operand that is {shown}"
+                    + ("" if is_strided or len(shape) < 2 else f", or declare {shown} `strided` in the row")
+                ),
             )
         held = func.attributes.get(ALIGNMENT, ())
         wanted = held[index] if isinstance(held, tuple) and index < len(held) else 0
@@ -507,7 +510,7 @@ class RowCall(CallBase):
                 f"{shown} of the row {func.row} is not known to be aligned",
                 required=f"an address that is a multiple of {wanted} bytes",
                 found=f"a multiple of {known}: {tile.text()} of %{value.name}: {value.type}",
-                fix="`pack` or `promote` it, in rows that are a multiple of that",
+                fix=Direction("`pack` or `promote` it, in rows that are a multiple of that"),
                 unproven=True,
             )
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from tcpx.payload.contraction import may_contract
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
 from tcpx.payload.fused import fused_multiply_add
@@ -40,7 +41,9 @@ class SameType(Elementwise):
                     "the result has another dtype than the operands",
                     required=dtype.name,
                     found=str(self.result.type),
-                    fix=f"write `: {like(self.result.type, shape_of(self.result.type), dtype)}`, and a tcp.cast of it",
+                    fix=Direction(
+                        f"write `: {like(self.result.type, shape_of(self.result.type), dtype)}`, and a tcp.cast of it"
+                    ),
                 )
             if dtype != result:
                 raise self.error(

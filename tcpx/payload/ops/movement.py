@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tcpx.payload.broadcasting import broadcast_dims, may_be_one
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, NumberOrSizeAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, map_dims
@@ -110,7 +111,9 @@ class Broadcast(Movement):
                     f"dim {k} of %{name} is not known to be as long as what it becomes",
                     required=to_text(shape[d]),
                     found=f"%{name}: {self.operand.type}",
-                    fix=f"if it may be 1: tcp.expand(%{name}) {{dims = {list(places)}}} : {self.result.type}",
+                    fix=Direction(
+                        f"if it may be 1: tcp.expand(%{name}) {{dims = {list(places)}}} : {self.result.type}"
+                    ),
                     unproven=True,
                 )
         super().verify()

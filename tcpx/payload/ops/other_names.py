@@ -5,10 +5,11 @@ from difflib import SequenceMatcher
 from string import Template
 from typing import Final
 
-from tcpx.payload.diagnostics import statements_to_write
+from tcpx.payload.diagnostics import Direction, statements_to_write
 from tcpx.payload.ir import operation_classes, tree_classes_of
 from tcpx.records import frozen
 
+_NO_TYPE: Final = "TYPE"
 _LEAST_LIKENESS: Final = 0.8
 """Of a misspelt name and the one that is meant."""
 
@@ -230,6 +231,7 @@ OTHER_NAMES: Final = (
     OtherName(("flip", "rev", "flipud", "fliplr"), ("$y = tcp.reverse($a) {dims = [0]} : $type",)),
     _missing("stack", note="tcp.concat joins along a dim that is there: tcp.reshape gives each one more"),
     _missing("insert_slice", note="nothing writes into a tensor: tcp.pad and tcp.concat make a larger one"),
+    _missing("let", "val", "auto", note="remove it: `%y = ..` defines a value, once"),
     _missing("dropout", "rand", "randn", "uniform", "normal", note="there are no random numbers: pass them in"),
     OtherName(("max_pool", "maxpool", "max_pool2d", "pooling_max"), tuple(_MAX_POOL.split("\n")),
               "of NCHW, by 2x2"),
@@ -237,7 +239,7 @@ OTHER_NAMES: Final = (
 _BY_NAME: Final = {name: other for other in OTHER_NAMES for name in other.names}
 
 
-def advice(name: str, operands: Sequence[str] = (), result: str = "%y", type_: str = "TYPE") -> str | None:
+def advice(name: str, operands: Sequence[str] = (), result: str = "%y", type_: str = _NO_TYPE) -> str | None:
     """What to write in place of an operation that is not there; None where nothing is near.
 
     In this order: the operation of the same name in another dialect, a name that other systems use, a misspelling.
@@ -257,11 +259,14 @@ def _spelt_out(other: OtherName, operands: Sequence[str], result: str, type_: st
     if not other.write:
         members = [opcode for opcode, cls in operation_classes().items() if other.family in tree_classes_of(cls)]
         listed = [opcode for opcode in members if opcode.startswith("tcp.")]
-        return f"{other.note}; of its kind there are {', '.join(listed)}" if listed else other.note
+        return Direction(f"{other.note}; of its kind there are {', '.join(listed)}" if listed else other.note)
     given = dict(zip("abc", operands, strict=False))
     names = {letter: given.get(letter, f"%{letter}") for letter in "abc"}
-    statements = [Template(line).substitute(names, y=result, type=type_) for line in other.write]
-    return statements_to_write(statements, other.note)
+    write = [line if "c" in given else line.replace(", init = $c", "") for line in other.write]
+    statements = [Template(line).substitute(names, y=result, type=type_) for line in write]
+    text = statements_to_write(statements, other.note)
+    is_known = not other.note and all(f"${letter}" not in line for line in write for letter in "abc"[len(operands) :])
+    return text if is_known and type_ != _NO_TYPE else Direction(text)
 
 
 def _words(dialect: str) -> Mapping[str, str]:

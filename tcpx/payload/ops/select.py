@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
 from tcpx.payload.interfaces import Build, Elementwise
@@ -41,7 +42,7 @@ class Comparison(Elementwise):
                 "operands have one dtype",
                 required=dtype_of(a.type).name,
                 found=f"%{b.name}: {b.type}",
-                fix="insert a tcp.cast",
+                fix=Direction("insert a tcp.cast"),
             )
         for value in (a, b):
             self.check_kind(value)
@@ -253,7 +254,7 @@ class Select(Elementwise):
         if len(conditions) != 1:
             return None
         ordered = [*conditions, *(value for value in self.operands if value not in conditions)]
-        return f"the condition goes first: tcp.select({', '.join(f'%{value.name}' for value in ordered)})"
+        return f"write (the condition goes first): tcp.select({', '.join(f'%{value.name}' for value in ordered)})"
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         del acc

@@ -15,7 +15,7 @@ from tcpx.payload.ops.composite import filled
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, MultiplyAdd, Sub, cast_to, converted
 from tcpx.payload.ops.select import IsNan, Less, LessEqual, Select
-from tcpx.payload.sizes import Dim, product, to_text
+from tcpx.payload.sizes import Dim, at_least_one, product, to_text
 from tcpx.payload.types import ScalarType, dtype_of, like, shape_of, si32
 
 
@@ -106,7 +106,7 @@ class ArgReduce(TupleReduce):
                     f"dim {dim} of %{self.operand.name} may be empty, and nothing has no first element",
                     required="an extent of at least 1",
                     found=to_text(extent),
-                    fix=None if isinstance(extent, int) else f"symbols [{to_text(extent)}: 1..]",
+                    fix=at_least_one(extent),
                     unproven=not isinstance(extent, int),
                 )
 

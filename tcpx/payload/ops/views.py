@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import are_equal_at, is_less_equal_at, is_unreachable
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
@@ -65,7 +66,7 @@ class View(Tileable):
             raise self.error(
                 f"a tile of it shows {len(found)} tiles of operand {index}",
                 required="one, to tile the operation itself",
-                fix="tile what reads it",
+                fix=Direction("tile what reads it"),
             )
         return found[0]
 
@@ -77,7 +78,7 @@ class View(Tileable):
                 "this tile of it shows no tile of its operand",
                 required="a tile whose elements are a tile of the operand",
                 found=self.result_tile(box).text(),
-                fix="tile by a multiple of the dims behind, or tile what reads it",
+                fix=Direction("tile by a multiple of the dims behind, or tile what reads it"),
             )
         return found
 
@@ -91,7 +92,7 @@ class View(Tileable):
         raise self.error(
             "a tile of it is no operation of its kind",
             required="an operation that says what a tile of it is (`on_box`)",
-            fix="tile what reads it",
+            fix=Direction("tile what reads it"),
         )
 
     def moves(self) -> Sequence[Move]:
@@ -120,7 +121,7 @@ class View(Tileable):
                     "operand and result have one dtype",
                     required=dtype_of(self.result.type).name,
                     found=dtype_of(value.type).name,
-                    fix="insert a tcp.cast",
+                    fix=Direction("insert a tcp.cast"),
                 )
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

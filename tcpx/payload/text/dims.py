@@ -265,7 +265,7 @@ class DimReader:
             required="sizes that are no numbers in brackets, and declared",
             found=f"`{token}`",
             fix=f"write {written}"
-            + (f", and declare symbols [{', '.join(unknown)}] behind the results" if unknown else ""),
+            + (f", and declare symbols [{', '.join(unknown)}] after the results" if unknown else ""),
         )
 
 

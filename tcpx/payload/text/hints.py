@@ -4,47 +4,207 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Direction
+from tcpx.payload.text.habits import AT, Recognized, habits, recognize
 
-_AT: Final = "\0"
-"""Stands before the place of the error in the line that patterns are matched with."""
+_VALUE: Final = r"%[\w./~]+"
 _TYPE: Final = r"(?P<type>(?:tensor|vector)<[^<>]*>|\w+)"
-_OPERANDS: Final = r"\((?:\s*%[\w./~]+\s*,)*\s*"
-_NAMED_SIZE: Final = "name the size: tensor<[N]x4xf32>, and declare symbols [N] behind the results"
-_COMPUTED_SIZE: Final = (
-    "a size that is computed stands in brackets: [2*N], [N + 1]; declare symbols [N] behind the results"
+_OPERANDS: Final = rf"\((?:\s*{_VALUE}\s*,)*\s*"
+_NUMBER: Final = r"-?(?:[0-9][\w.]*|inf\b|nan\b)"
+_NO_OPERATORS: Final = "each computation is an operation: there are no operators"
+_QUOTES: Final = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b"
+_ATTRIBUTES_LAST: Final = "attributes stand in braces, after the operands"
+_BRACES: Final = "`{` before the attributes, `}` after them"
+_NAMED_SIZE: Final = Direction("name the size: tensor<[N]x4xf32>, and declare symbols [N] after the results")
+_COMPUTED_SIZE: Final = Direction(
+    "a size that is computed stands in brackets: [2*N], [N + 1]; declare symbols [N] after the results"
 )
+_TYPE_ALONE: Final = "the type of the result stands alone after the colon"
+_RESULT_TYPE: Final = Direction("write the type of the result alone after the colon")
+_OPERATIONS: Final[Mapping[str, str]] = {
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "@": "matmul", "//": "floordiv", "%": "mod",
+    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal",
+    "&": "and", "&&": "and", "|": "or", "||": "or", "^": "xor", "<<": "shift_left", ">>": "shift_right",
+}  # fmt: skip
 
-_HINTS: Final = tuple(
-    (re.compile(pattern), fix)
-    for pattern, fix in (
-        (rf"tensor<(?:[^<>]*x)?\w+\s*{_AT}[-+*/]\s*\w", _COMPUTED_SIZE),
-        (rf"tensor<(?:[^<>]*x)?[0-9]+{_AT}[A-Za-z_]", _COMPUTED_SIZE),
-        (rf"tensor<(?:[^<>]*x)?[A-Za-z_]\w*\s+{_AT}x", _NAMED_SIZE),
-        (rf"tensor<[^<>]*\[[^\[\]]*{_AT}/", "sizes are divided with a rounding: floordiv(N, 2) or ceildiv(N, 2)"),
-        (rf"[:>,(]\s*[a-z]+[0-9]+{_AT}\[", "write a tensor with its sizes first: tensor<4x8xf32>"),
-        (rf"tensor<[^<>]*{_AT}(?:\?|\*|-)", _NAMED_SIZE),
-        (rf"tensor<[^<>]*\[{_AT}\?", _NAMED_SIZE),
-        (rf"tensor<[^<>]*{_AT},", "join sizes and dtype by x: tensor<4x8xf32>"),
-        (rf"{_OPERANDS}%[\w./~]+\s*{_AT}:", "operands have no types here: write the names alone"),
-        (
-            rf"(?m)(?:=|^)\s*[A-Za-z][\w.]*\s+%[\w./~]+(?:\s*,\s*%[\w./~]+)*\s*{_AT}",
-            "operands stand in parentheses: tcp.exp(%x), tcp.return(%y)",
-        ),
-        (rf":\s*{_AT}\(", "write the type of the result alone behind the colon"),
-        (rf":\s*{_TYPE}\s*{_AT}->", "write the type of the result alone behind the colon"),
-        (rf":\s*{_TYPE}\s*{_AT}\{{", "attributes stand before the colon: tcp.fill {value = 0.0} : TYPE"),
-        (rf'{_AT}"[\w.]+"\s*\(', "write the name of the operation without quotes"),
-        (rf"(?m)^\s*{_AT}module\b", "a file is a list of functions, without a module round them"),
-        (rf"\bsymbols\s*\[[^\]]*{_AT}[<>=]", "a range is written N: 1.., or N: 0..4096; a factor, N multiple_of 16"),
-        (rf"\bsymbols\s*\[[^\]]*\]\s*{_AT}->", "the results go before the symbols: (..) -> TYPE symbols [N]"),
-        (rf"\bfunc\s+{_AT}(?P<name>[A-Za-z_][\w.]*)", "write @\\g<name>"),
-        (rf"\bfunc{_AT}\.func\b", "write func @NAME(..)"),
-        (rf"{_AT}(?:#|;|/\*)", "a comment begins with //; nothing ends a statement"),
-        (rf"{_AT}'", "quote with double quotes"),
-        (rf"\([^()]*{_AT}[A-Za-z_]\w*\s*:", "names of values begin with %"),
-    )
-)
+
+def _operation_of(match: re.Match[str]) -> str | None:
+    name = _OPERATIONS.get(match["sign"].replace(AT, "").strip())
+    return f"write tcp.{name}({match['a']}, {match['b']})" if name is not None else None
+
+
+def _as_attributes(match: re.Match[str]) -> str:
+    given = re.sub(r"(\w+)\s*[:=]\s*", r"\1 = ", match["attributes"].replace(AT, "").strip())
+    return f"write {match['operation']}({match['operands'].strip()}) {{{given}}}"
+
+
+def _one_operation(match: re.Match[str]) -> Direction:
+    inner = match["here"].replace(AT, "")
+    opcode = inner if inner.startswith("tcp.") else f"tcp.{inner}"
+    return Direction(f"write `%t = {opcode} : TYPE` before it, and %t in its place")
+
+
+def _sizes_first(match: re.Match[str]) -> str:
+    sizes = [size.strip() for size in match["sizes"].split(",") if size.strip()]
+    shape = [size if size.isdigit() else f"[{size}]" for size in sizes]
+    return f"write tensor<{'x'.join([*shape, match['dtype']])}>"
+
+
+def _without_types(match: re.Match[str]) -> str:
+    operands = re.sub(rf"\s*{AT}?\s*:\s*(?:\w+<[^<>]*>|\w+)", "", match["operands"])
+    return f"write {match['operation']}({operands})"
+
+
+def _quoted(match: re.Match[str]) -> str:
+    return f"write {re.sub(f'[{_QUOTES}]', chr(34), match['quoted'])}".replace("'", '"')
+
+
+def _range_of(match: re.Match[str]) -> str:
+    bound = int(match["bound"])
+    ends = {">=": f"{bound}..", ">": f"{bound + 1}..", "<=": f"0..{bound}", "<": f"0..{max(0, bound - 1)}"}
+    return f"write {match['size']}: {ends[match['sign'].replace(AT, '')]}"
+
+
+_HABITS: Final = habits(
+    (rf"tensor<(?:[^<>]*x)?\w+\s*{AT}[-+*/]\s*\w", _COMPUTED_SIZE),
+    (rf"tensor<(?:[^<>]*x)?[0-9]+{AT}[A-Za-z_]", _COMPUTED_SIZE),
+    (rf"tensor<(?:[^<>]*x)?[A-Za-z_]\w*\s+{AT}x", _NAMED_SIZE),
+    (
+        rf"tensor<[^<>]*\[[^\[\]]*{AT}/",
+        Direction("sizes are divided with a rounding: floordiv(N, 2) or ceildiv(N, 2)"),
+    ),
+    (rf"[:>,(]\s*(?P<here>(?P<dtype>[a-z]+[0-9]+){AT}\[(?P<sizes>[^\[\]]*)\])", _sizes_first),
+    (rf"(?P<here>tensor<(?P<dtype>\w+){AT},\s*[\[(](?P<sizes>[^\[\]()]*)[\])]\s*>)", _sizes_first),
+    (rf"tensor<[^<>]*{AT}(?:\?|\*|-)", _NAMED_SIZE),
+    (rf"tensor<[^<>]*\[{AT}\?", _NAMED_SIZE),
+    (rf"tensor<[^<>]*{AT},", Direction("join sizes and dtype by x: tensor<4x8xf32>")),
+    (rf"[:>,(]\s*(?P<here>(?:memref|array|Tensor|ndarray|RankedTensor))\s*{AT}<", "write tensor"),
+    # values
+    (
+        rf"^\s*(?P<here>[A-Za-z_]\w*)\s*=\s*[a-z][\w.]*\s*{AT}[({{]", r"write %\g<here>",
+        r"`\g<here>` is no value: names of values begin with %", "a value such as %x",
+    ),
+    (
+        rf"\b(?:broadcast|expand)\(\s*{AT}(?P<here>[A-Za-z_]\w*)", r"write %\g<here>",
+        r"`\g<here>` is no value: names of values begin with %", "a value such as %x",
+    ),
+    (rf"\([^()]*{AT}(?P<here>[A-Za-z_]\w*)\s*:", r"write %\g<here>", "names of values begin with %"),
+    # operators
+    (
+        rf"=\s*(?P<here>{AT}(?P<a>{_VALUE}|{_NUMBER})\s*(?P<sign>\*\*|//|<<|>>|[<>=!]=|&&|\|\||[-+*/@%<>&|^])"
+        rf"\s*(?P<b>{_VALUE}|{_NUMBER}))\s*(?::|$)",
+        _operation_of, _NO_OPERATORS,
+    ),
+    (rf"=\s*(?P<here>{AT}-\s*(?P<a>{_VALUE}))\s*(?::|$)", r"write tcp.neg(\g<a>)", _NO_OPERATORS),
+    (rf"=\s*(?P<here>{AT}[!~]\s*(?P<a>{_VALUE}))\s*(?::|$)", r"write tcp.not(\g<a>)", _NO_OPERATORS),
+    (
+        rf"=\s*(?P<here>{AT}(?P<a>%[\w/~]+)\.T)\s*(?::|$)", r"write tcp.transpose(\g<a>) {permutation = [1, 0]}",
+        "each computation is an operation: values have no methods",
+    ),
+    (
+        rf"=\s*(?P<here>{AT}(?P<a>{_VALUE})\[[^\]]*\])",
+        Direction(r"write tcp.slice(\g<a>) {offsets = [0, 0]}, which reads as many elements as its result has"),
+        "each computation is an operation: values have no indices",
+    ),
+    (
+        rf"=\s*(?P<here>{AT}{_VALUE}(?:\s*[-+*/@<>&|%].*?)?)\s*:",
+        Direction("write one operation in each statement: %t = tcp.mul(%a, %b) : TYPE, then tcp.add(%t, %c)"),
+        _NO_OPERATORS,
+    ),
+    # operands and attributes
+    (
+        rf"(?P<here>(?P<operation>[a-z]\w*(?:\.\w+)*)\((?P<operands>[^()=]*?),\s*"
+        rf"(?P<attributes>\w+\s*(?:=\s*{AT}[^%()]|{AT}:\s*[^%\s()])[^()]*)\))",
+        _as_attributes, _ATTRIBUTES_LAST, _BRACES,
+    ),
+    (
+        rf"\)\s*(?P<here>\(\s*{AT}(?P<a>\w+\s*=[^()]*)\))", r"write {\g<a>}",
+        _ATTRIBUTES_LAST, _BRACES,
+    ),
+    (
+        rf"\)\s*(?P<here>{AT}\[\s*(?P<a>\w+\s*=[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\])", r"write {\g<a>}",
+        _ATTRIBUTES_LAST, _BRACES,
+    ),
+    (
+        rf"\{{(?:[^{{}}]*,)?\s*(?P<here>(?P<a>\w+)\s*{AT}:)", r"write \g<a> =",
+        "an attribute and its value are separated by =",
+    ),
+    (
+        rf"\([^()]*?(?P<here>(?:\w+\.)?[a-z]\w*\([^()]*{AT}[^()]*\))", _one_operation,
+        "an operand is a value: each operation has a statement of its own", "a value such as %x",
+    ),
+    (
+        rf"(?P<here>{_OPERANDS}{_VALUE}\s*{AT}:)(?!.*\))", r"a `)` is missing: write `) :` in place of `:`",
+        "`(` is not closed",
+    ),
+    (
+        rf"(?P<here>(?P<operation>[a-z][\w.]*)\((?P<operands>[^()]*{AT}:[^()]*)\))", _without_types,
+        "operands have no types here",
+    ),
+    (rf"{_OPERANDS}{_VALUE}\s*{AT}:", Direction("operands have no types here: write the names alone")),
+    (
+        rf"(?:=|^)\s*(?P<here>(?P<operation>(?!(?:if|for|while|let|var)\b)[A-Za-z][\w.]*)\s+"
+        rf"(?P<a>{_VALUE}(?:\s*,\s*{_VALUE})*))\s*{AT}",
+        lambda match: f"write {_returned(match['operation'])}({match['a']})", "operands stand in parentheses",
+        "`(` before the operands, `)` after them",
+    ),
+    (
+        rf"(?P<here>tcp\.const\s*{AT}(?P<a>{_NUMBER}))", r"write tcp.const {value = \g<a>}",
+        _ATTRIBUTES_LAST, _BRACES,
+    ),
+    (
+        rf"(?P<here>tcp\.const\s*dense\s*{AT}<\s*(?P<a>{_NUMBER})\s*>)", r"write tcp.fill {value = \g<a>}",
+        _ATTRIBUTES_LAST, _BRACES,
+    ),
+    # types
+    (rf":\s*(?P<here>{AT}\([^()]*\)\s*->\s*(?P<type>[^()\s]+))\s*$", r"write \g<type>", _TYPE_ALONE),
+    (rf":\s*(?P<here>{_TYPE}\s*{AT}->\s*(?P<result>[^()\s]+))\s*$", r"write \g<result>", _TYPE_ALONE),
+    (
+        rf"(?P<here>:\s*{_TYPE}\s*{AT}(?P<attributes>\{{[^{{}}]*\}}))\s*$", r"write \g<attributes> : \g<type>",
+        "attributes stand before the type",
+    ),
+    (rf":\s*{AT}\(", _RESULT_TYPE),
+    (rf":\s*{_TYPE}\s*{AT}->", _RESULT_TYPE),
+    (rf"[)}}]\s*(?P<here>{AT}->)\s*{_TYPE}\s*$", "write `:`", "the type of the result stands after a colon"),
+    (rf":\s*{_TYPE}\s*{AT}\{{", Direction("attributes stand before the colon: tcp.fill {value = 0.0} : TYPE")),
+    (rf'(?P<here>{AT}"(?P<a>[\w.]+)")\s*\(', r"write \g<a>", "names of operations have no quotes"),
+    # files and functions
+    (rf"^\s*{AT}module\b", Direction("a file is a list of functions, without a module around them")),
+    (rf"^\s*(?P<here>{AT}(?:def|fn|function|fun|define)\b)", "write func"),
+    (
+        rf"\bsymbols\s*\[[^\]]*?(?P<here>(?P<size>\w+)\s*(?P<sign>{AT}[<>]=?)\s*(?P<bound>[0-9]+))", _range_of,
+    ),
+    (
+        rf"\bsymbols\s*\[[^\]]*?(?P<here>(?P<size>\w+)\s*{AT}in\s+(?P<a>[0-9]+\.\.[0-9]*))", r"write \g<size>: \g<a>",
+    ),
+    (
+        rf"\bsymbols\s*\[[^\]]*{AT}[<>=]",
+        Direction("a range is written N: 1.., or N: 0..4096; a factor, N multiple_of 16"),
+    ),
+    (
+        rf"(?P<here>\b(?P<a>symbols\s*\[[^\]]*\])\s*{AT}(?P<b>->\s*[^{{]*?))\s*\{{", r"write \g<b> \g<a>",
+        "the results go before the symbols",
+    ),
+    (rf"\bfunc\s+(?P<here>{AT}[A-Za-z_][\w.]*)", r"write @\g<here>"),
+    (rf"(?P<here>\bfunc{AT}\.func)\b", "write func"),
+    # tokens
+    (rf"(?P<here>{AT}(?P<quoted>[{_QUOTES}'].*[{_QUOTES}']))", _quoted, 'text is quoted with "'),
+    (rf"(?P<here>{AT};)", "remove it: nothing ends a statement"),
+    (rf"(?P<here>{AT}(?:#|/\*))", "write `//`: a comment begins with it"),
+    (
+        rf"^\s*(?:{_VALUE}\s*=\s*)?(?P<here>(?:scf\.|affine\.)?(?:for|forall|parallel)\b).*{AT}",
+        Direction("write a loop so: %y = gml_st.for %i in 0 to N step 1 (%d = %init) { .. } : TYPE"),
+    ),
+    (
+        rf"^\s*(?:{_VALUE}\s*=\s*)?(?P<here>(?:scf\.|affine\.)?if)\b.*{AT}",
+        Direction("tcp.select(%c, %a, %b) chooses element by element; gml_st.if N == 1 { .. } else { .. } by a size"),
+    ),
+)  # fmt: skip
+
+
+def _returned(operation: str) -> str:
+    return "tcp.return" if operation in ("return", "func.return") else operation
+
 
 _DTYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "f64": ("double", "float64", "fp64"),
@@ -68,7 +228,7 @@ _ATTRIBUTES: Final = (
     (
         ("axis", "axes", "dim", "dims", "dimension", "dimensions"),
         ("dim", "dims"),
-        "{name}, which is what it is called here",
+        None,
     ),
     (("perm", "order", "axes", "dims"), ("permutation",), "permutation = [1, 0]"),
     (
@@ -88,20 +248,35 @@ _ATTRIBUTES: Final = (
 """Names that other systems give to attributes, those that an operation may have in their place, and what to write."""
 
 
+_LEFT_OUT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("keepdims", "keepdim", "keep_dims"),
+        "leave it out: the result has no dim where it reduces; a tcp.reshape of it gives it one of 1",
+    ),
+    **dict.fromkeys(
+        ("dtype", "to", "shape", "new_shape", "newshape", "out_shape", "sizes"),
+        "leave it out: the type of the result says it",
+    ),
+    **dict.fromkeys(
+        ("transpose_a", "transpose_b", "trans_a", "trans_b", "transA", "transB", "adj_x", "adj_y"),
+        'write tcp.contract, which names the dims: {lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]}',
+    ),
+}
+"""Attributes of other systems that say what is said in another way here."""
+
+
 def attribute_fix(key: str, names: Sequence[str]) -> str | None:
     """What to write for an attribute that another system calls `key`, of an operation with attributes of `names`."""
     for others, own, write in _ATTRIBUTES:
         here = [name for name in own if name in names]
         if key in others and here:
-            return f"write {write.format(name=here[0])}"
-    return None
+            return Direction(f"write {write}") if write is not None else f"write {here[0]}"
+    return Direction(_LEFT_OUT[key]) if key in _LEFT_OUT else None
 
 
-def syntax_fix(place: Location, before: str = "") -> str | None:
-    """What to write where the grammar was left, if it is known what was meant; `before` is the line before."""
-    line = f"{before}\n{place.text[: place.column - 1]}{_AT}{place.text[place.column - 1 :]}"
-    found = ((pattern.search(line), fix) for pattern, fix in _HINTS)
-    return next((match.expand(fix) for match, fix in found if match is not None), None)
+def syntax_habit(line: str, column: int, before: str = "") -> Recognized | None:
+    """What was meant where the grammar was left, if it is known; `before` is the line before."""
+    return recognize(_HABITS, before, line, column)
 
 
 def dtype_fix(name: str) -> str | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.declared_bodies import check_declared_bodies
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.disjointness import check_reads_of_parallel_loops
 from tcpx.payload.inside import check_subsets
 from tcpx.payload.interfaces import Structured
@@ -362,7 +363,7 @@ class _ModuleParser(SubsetReader):
                     subset,
                     f"{opcode} works on whole operands",
                     required="no subset",
-                    fix="read the subset before: `%part = gml_st.materialize(%x) tile [..] [..] : TYPE`",
+                    fix=Direction("read the subset before: `%part = gml_st.materialize(%x) tile [..] [..] : TYPE`"),
                 )
             if "subset" in attributes:
                 raise self.source.error(subset, "the subset is given twice", required="a tile or an attribute")
@@ -462,7 +463,7 @@ class _ModuleParser(SubsetReader):
                 f"`{word}` is written in a statement of its own",
                 required="`broadcast(%x, [1])`, a number or a value as an operand",
                 found=f"`{word}`",
-                fix=f"before it: %c = tcp.{word}({source}) : TYPE",
+                fix=Direction(f"write `%c = tcp.{word}({source}) : TYPE` before it, and %c in its place"),
             )
         dims = tuple(self.integer(n, scope, "a dim of a broadcast") for n in nodes(nodes(node)[0]))
         return Repeated(self._use(source, scope), dims, expands=word == "expand")
@@ -564,7 +565,7 @@ class _ModuleParser(SubsetReader):
                 "every result has a type and every type a result",
                 required=f"{counted(len(names), 'type')} after `:`",
                 found=counted(len(types), "type"),
-                fix="end the operation with `: TYPE`, the type of its result" if not types else None,
+                fix=Direction("end the operation with `: TYPE`, the type of its result") if not types else None,
             )
         return types
 
@@ -578,14 +579,18 @@ class _ModuleParser(SubsetReader):
                 f"undefined value {token}",
                 required="a value defined before, in this block or one around it",
                 found=f"the loop variable {token}" if is_variable else str(token),
-                fix=suggestion(name, scope.value_names(), "%"),
+                fix=_VALUE_OF_LOOP if is_variable else suggestion(name, scope.value_names(), "%"),
             )
         return value
 
     def _define(self, token: Token, value: Value, scope: Scope) -> None:
         if scope.value(value.name) is not None:
             raise self.source.error(
-                token, f"the value {token} is defined twice", required="a name that is free here", found=str(token)
+                token,
+                f"the value {token} is defined twice",
+                required="a name that is free here",
+                found=str(token),
+                fix=Direction(f"values do not change: write another name, such as {token}.1, also where it is used"),
             )
         scope.values[value.name] = value
 
@@ -599,6 +604,10 @@ class _Header:
     declared: list[Type]
 
 
+_VALUE_OF_LOOP: Final = Direction(
+    "a loop variable is a size; its numbers are values as %at = tcp.iota {dim = 0} : tensor<[N]xsi64> before the loop, "
+    "read in it by gml_st.materialize(%at) tile [%i] [1]"
+)
 _LOOP_CLAUSES = frozenset(
     {"results", "loop_opcode", "loop_step", "destinations", "attributes", "body", "types", "op_name"}
 )

@@ -13,9 +13,9 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.lexer import PatternStr
 
 from tcpx.payload.collector import collector_paused
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError, either
 from tcpx.payload.text.file import printable
-from tcpx.payload.text.hints import syntax_fix
+from tcpx.payload.text.hints import syntax_habit
 from tcpx.payload.text.tables import tables_file
 from tcpx.records import frozen
 
@@ -32,6 +32,14 @@ _WORDS = {
     "RELATION": "a comparison",
     "$END": "the end of the text",
 }
+
+_LOOPS = frozenset(("`gml_st.for`", "`gml_st.if`", "`gml_st.parallel`"))
+_GROUPS = (
+    (frozenset(("`combine`", "`filter`", "`full`", "`point`", "`tile`")), "a subset"),
+    (_LOOPS | {_WORDS["NAME"], _WORDS["VALUE"]}, "the next statement"),
+    (_LOOPS | {_WORDS["NAME"]}, "an operation such as tcp.add(%x, %y)"),
+)
+"""What is said of terminals that are expected together."""
 
 
 @frozen
@@ -116,18 +124,21 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> ParseError:
             if token.type != "$END":
                 place, found = source.location(token), f"`{token}`"
             if token == "language" and "FUNC_NAME" not in expected:
-                fix = "this looks like a schedule: give it with -s, or call it .tcps"
+                fix = Direction("this looks like a schedule: give it with -s, or call it .tcps")
         case UnexpectedCharacters():
             expected = set(error.allowed or ())
             place = source.at(error.line, error.column, error.line, error.column + 1)
             found = printable(source.lines[error.line - 1][error.column - 1])
         case _:
             pass
-    required = _in_words(expected)
-    fix = fix or syntax_fix(place, source.at(place.line - 1, 1).text)
-    return ParseError(
-        Diagnostic("the text does not follow the grammar", payload=place, required=required, found=found, fix=fix)
-    )
+    message, required = "the text does not follow the grammar", _in_words(expected)
+    habit = syntax_habit(place.text, place.column, source.at(place.line - 1, 1).text) if fix is None else None
+    if habit is not None:
+        message, required, fix = habit.message or message, habit.required or required, habit.fix
+        if habit.start is not None and habit.end is not None:
+            place = source.at(place.line - habit.start[0], habit.start[1], place.line - habit.end[0], habit.end[1])
+            found = f"`{place.span}`"
+    return ParseError(Diagnostic(message, payload=place, required=required, found=found, fix=fix))
 
 
 def _in_words(terminals: set[str]) -> str:
@@ -138,6 +149,9 @@ def _in_words(terminals: set[str]) -> str:
             pattern = _parser().get_terminal(name).pattern
             known = f"`{pattern.value}`" if isinstance(pattern, PatternStr) else name.lower()
         words.add(known)
+    for group, name in _GROUPS:
+        if words >= group:
+            words = words - group | {name}
     return either(sorted(words, key=lambda word: (word.startswith("`"), word)))
 
 

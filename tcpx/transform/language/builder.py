@@ -4,7 +4,7 @@ from collections.abc import Sequence as Items
 
 from lark import Token, Tree
 
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.expressions import ExpressionBuilder, string_value
 from tcpx.transform.language.hints import FOREIGN_WORDS
@@ -147,7 +147,7 @@ class Builder:
                 schedule=strange.location if strange is not None else block.location,
                 required="`let name = ..`, and one `return` of one value at the end",
                 found=(strange.location if strange is not None else block.location).span,
-                fix="declare it as a sequence: `sequence name(..) -> (..) { .. }`",
+                fix=Direction("declare it as a sequence: `sequence name(..) -> (..) { .. }`"),
             )
         )
 

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from tcpx.payload.diagnostics import Direction
+
 _TABLE: Final[tuple[tuple[str, str], ...]] = (
     (
         "reorder_loops permute swap_loops loop_interchange interchange_loops",
@@ -27,14 +29,27 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
         "`coalesce(i)` for a loop and the one in it; `coalesce(x, [h, w])` before they are tiled",
     ),
     ("compute_root", "nothing: an operation that is not fused is computed whole"),
+    ("compute_with", "`fuse_siblings(kk, into: i)`, of loops with the same iterations"),
+    ("store_root", "`fuse(x, into: i, keep: true)`: the loop computes each element once, for all that read it"),
+    ("clone_in", "`fuse(x, into: i, recompute: true)`: the loop has a copy of its own"),
+    ("update atomic", "the operation alone: `tile(mm, [k: 64])` steps its reduction dim as any other"),
+    ("align_storage storage_align", "`pack(mm.rhs, [k, n pad 16], at: i)`"),
+    ("print_loop_nest print_tir", "`print(root)`"),
+    ("extract_subproc outline_block", "`outline([mm, x])`"),
+    ("replace_all replace_with_instr", "`select_instructions(root)`; a row of the target is named by `lower_to`"),
+    ("split_handle split_handles", "`for y in match some contract in root { print(y) }`"),
+    ("num_associations", "`len(x)`"),
+    ("pad_einsum decompose_padding", "`pad(mm, [m: 6])`"),
+    ("get_block match_block", '`let y = match one "mm" in root`'),
     (
-        "cache_read cache_write stage_mem store_at store_in hoist_pad promote_buffers",
+        "cache_read cache_write stage_mem store_at store_in hoist_pad promote_buffers lift_alloc expand_dim "
+        "fold_storage",
         "`pack(mm.rhs, [k, n], at: i)` for an operand, `promote(mm.out, at: i)` for a result",
     ),
     ("reorder_storage set_layout transform_layout pack_transpose", "`pack(mm.rhs, [n, k], at: i)`"),
     ("parallel parallelise parallelize_loop bind prange", "`parallelize(i)`"),
     (
-        "vectorise simd vectorize_loop tensorize set_vector_width",
+        "vectorise simd vectorize_loop tensorize set_vector_width set_memory",
         "`tile(mm, [m: 6, n: 16], tail: pad)`, then `vectorize(mm.loop(n))`",
     ),
     ("unroll_loop full_unroll", "`unroll(i)`, or `unroll(i, factor: 4)`"),
@@ -60,5 +75,38 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ("get_loops get_loop", "`x.loops(m)`, or `x.loop(m)` for the innermost"),
 )
 
-OTHER_SYSTEMS: Final = {name: f"write {write}" for names, write in _TABLE for name in names.split()}
+_NOTHING: Final[tuple[tuple[str, str], ...]] = (
+    (
+        "bound bound_extent set_bounds",
+        "ranges are declared with the symbols of the payload: symbols [M: 1..4096]",
+    ),
+    (
+        "gpu_tile gpu_blocks gpu_threads gpu_lanes hexagon map_forall_to_blocks",
+        "code is made for CPUs: `parallelize(i)` distributes the iterations of a loop over threads",
+    ),
+    (
+        "lift_scope add_loop remove_loop join_loops shift_loop",
+        "loops come from operations: `tile(mm, [m: 6])` makes one, `fuse(x, into: i)` moves an operation into it",
+    ),
+    (
+        "memoize ring_buffer bind_config write_config bind_expr commute_expr rewrite_expr apply_registered_pass",
+        "there is no such step; plugins add steps: docs/plugins.md",
+    ),
+    (
+        "pack_greedily propagate_layout multitile_sizes pipeline set_precision set_accumulator_type reuse_buffer "
+        "sink_alloc delete_buffer",
+        "there is no such step yet: docs/coming-from.md says what there is",
+    ),
+)
+
+OTHER_SYSTEMS: Final = {
+    name: Direction(told)
+    for names, told in (*((names, f"write {write}") for names, write in _TABLE), *_NOTHING)
+    for name in names.split()
+}
 """The fix for the name of a transform that there is elsewhere."""
+
+
+def of_method(name: str) -> Direction | None:
+    """The fix for a method that is called so elsewhere: of a function, a schedule or a block."""
+    return OTHER_SYSTEMS.get(name.lower().rstrip("_"))

@@ -1,7 +1,9 @@
 """Text -> syntax tree. Errors say where, what was expected in plain words, and what may have been meant."""
 
 import re
+from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -10,7 +12,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from tcpx.payload.collector import collector_paused
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import tables_file
 from tcpx.records import frozen
@@ -18,6 +20,7 @@ from tcpx.suggestions import closest
 from tcpx.transform.language.blocks import unclosed_block
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.hints import FOREIGN_WORDS, ITEM_FORMS, hint, number_fix
+from tcpx.transform.language.line_habits import line_habit
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
 from tcpx.transform.language.tokens import Comment, TokenFilter, UnclosedBracketError
@@ -95,6 +98,10 @@ def _parsed(source: Source) -> ParsedText:
     except UnexpectedToken as error:
         raise _unexpected_token(source, error, list(tokens.tokens)) from None
     except UnclosedBracketError as error:
+        if error.found is not None:
+            known = _of_habit(source, source.of_token(error.found), f"`{error.found}`", set())
+            if known is not None:
+                raise ParseError(replace(known, required=known.required or f"`{error.closing}`")) from None
         found = f"`{error.found}` at line {error.found.line}" if error.found is not None else "the end of the file"
         is_map = error.found is not None and error.found.type == "LBRACE"
         fix = "a map is written with brackets: `[m: 6, n: 64]`" if is_map else _division_in(source, error.bracket)
@@ -131,10 +138,14 @@ def _unexpected_character(source: Source, error: UnexpectedCharacters) -> ParseE
                 fix=number_fix(rest),
             )
         )
+    known = _of_habit(source, place, printable(character), set())
+    if known is not None:
+        required = known.required or "a name, a number, a string, an operator or a bracket"
+        return ParseError(replace(known, required=required))
     fix = {"'": 'strings are written with `"`', "#": "comments start with `//`", "!": "write `not` or `!=`",
            "&": "write `and`", "|": "write `or`",
            "?": "write `a if c else b`", "^": "write `**`", "~": "write `not`", "%": "names have no `%`",
-           "@": "this looks like a payload, a .tcp file"}.get(character)  # fmt: skip
+           "@": Direction("this looks like a payload, a .tcp file")}.get(character)  # fmt: skip
     return ParseError(
         Diagnostic(
             f"{printable(character)} has no meaning here",
@@ -175,6 +186,9 @@ def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token])
         return ParseError(problem)
     place = source.end() if token.type == "$END" else source.of_token(token)
     found = _ENDS.get(token.type, f"`{token}`")
+    known = _of_habit(source, place, found, accepted) if _misspelt_statement(token, before) is None else None
+    if known is not None and not _is_bound(known, before):
+        return ParseError(known)
     fix = (
         _comment_of_c(place)
         or _misspelt_statement(token, before)
@@ -182,13 +196,37 @@ def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token])
     )
     return ParseError(
         Diagnostic(
-            f"{found} ends too early" if token.type in _ENDS else f"unexpected {found}",
+            _unexpected(found),
             schedule=place,
             required=expected_words(accepted),
             found=found,
             fix=fix,
         )
     )
+
+
+def _of_habit(source: Source, place: Location, found: str, accepted: set[str]) -> Diagnostic | None:
+    """The error for a line as another language has it, if it is known."""
+    habit = line_habit(place.text, place.column, source.at(place.line - 1, 1).text)
+    if habit is None:
+        return None
+    message = habit.message or _unexpected(found)
+    if habit.start is not None and habit.end is not None:
+        place = source.at(place.line - habit.start[0], habit.start[1], place.line - habit.end[0], habit.end[1])
+        found = f"`{place.span}`"
+    required = habit.required or expected_words(accepted)
+    return Diagnostic(message, schedule=place, required=required, found=found, fix=habit.fix)
+
+
+def _unexpected(found: str) -> str:
+    return f"{found} ends too early" if found in _ENDS.values() else f"unexpected {found}"
+
+
+def _is_bound(known: Diagnostic, before: list[Token]) -> bool:
+    """Whether a name that would be bound is bound already: `a = 4` behind `let a = 3`."""
+    binds = re.fullmatch(r"write `let (.*) =`", known.fix or "")
+    names = re.findall(r"\w+", binds[1]) if binds is not None else []
+    return any(t in names and b.type in ("LET", "COMMA") for b, t in pairwise(before))
 
 
 def _division_in(source: Source, bracket: Token) -> str | None:

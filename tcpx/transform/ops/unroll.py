@@ -1,8 +1,11 @@
 """unroll: several copies of a loop's body per iteration."""
 
+import re
+
 from tcpx.limits import MOST_COPIES, MOST_UNROLLED, shortened
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.facts import facts_at
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import UNROLLED, Loop, trip_count
 from tcpx.payload.sizes import mod, to_text
 from tcpx.transform.declaration import (
@@ -18,7 +21,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import source_name
+from tcpx.transform.editing import loops_stepping
 from tcpx.transform.static_tiles import with_argument
 from tcpx.transform.unrolling import unroll
 
@@ -145,25 +148,30 @@ def _by_the_compiler(ctx: TransformContext, loop: Loop, factor: int) -> str | No
     if loop.is_parallel or not 2 <= factor <= MOST_UNROLLED:
         return None
     text = with_argument(ctx.location, "unroll", "explicit", "false") if ctx.location is not None else None
-    if text is not None and "factor:" not in text:
+    if text is not None and re.search(r"factor:|,\s*[0-9]", text) is None:
         text = text.replace(", explicit:", f", factor: {factor}, explicit:")
     return f"`{text or f'factor: {factor}, explicit: false'}` for any number: the C compiler makes the copies"
 
 
 def _ways(ctx: TransformContext, loop: Loop, factor: int) -> tuple[str, ...]:
     """How to get a number of iterations that is a multiple of the factor."""
-    stem, dim = (*loop.name.split("~")[0].split("/"), "")[:2]
-    dim, step = dim.rstrip("0123456789") or dim, loop.var.step
-    stem = next((ctx.name_of(op) for op in loop.walk() if source_name(op) == stem), stem)
-    if not dim or not isinstance(step, int):
+    step = loop.var.step
+    tiled = next((op for op in loop.walk() if isinstance(op, Structured) and _stepped_dim(op, loop)), None)
+    if tiled is None or not isinstance(step, int):
         return ()
+    stem, dim = ctx.name_of(tiled), _stepped_dim(tiled, loop)
     extent = factor * step
     whole = f"tile({stem}, [{dim}: {extent}], tail: peel)"
-    peeled = f'behind `{whole}`, a tile of `{dim}` by {step} in `{stem}.copy("main")` has {factor} iterations'
+    peeled = f'after `{whole}`, a tile of `{dim}` by {step} in `{stem}.copy("main")` has {factor} iterations'
     if loop.var.lower != 0 or not to_text(loop.var.upper).isidentifier():
         return (peeled,)
     version = f"specialize {stem} when size({stem}.{dim}) == {extent} {{ .. }} else {{ .. }}"
     return (peeled, f"`{version}` has a version with {factor} iterations")
+
+
+def _stepped_dim(op: Structured, loop: Loop) -> str:
+    """The dim of an operation that a loop steps; empty if it steps none."""
+    return next((it.name for it in op.iterators() if loop in loops_stepping(op, it.name)), "")
 
 
 def _leave_to_the_compiler(ctx: TransformContext, loop: Loop, factor: int | None) -> None:

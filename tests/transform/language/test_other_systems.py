@@ -27,7 +27,7 @@ schedule s(root: func) {{
 """
 
 
-QUESTIONS = ("x.", "producer", "users", "parent(")
+QUESTIONS = ("x.", "producer", "users", "parent(", "len(")
 
 
 def found(statement: str) -> list[tuple[str, str | None]]:

@@ -231,7 +231,7 @@ def test_a_static_loop_of_many_iterations() -> None:
 
 
 COMPILER = "for any number: the C compiler makes the copies"
-WAY = 'behind `tile(mm, [m: 16], tail: peel)`, a tile of `m` by 4 in `mm.copy("main")` has 4 iterations'
+WAY = 'after `tile(mm, [m: 16], tail: peel)`, a tile of `m` by 4 in `mm.copy("main")` has 4 iterations'
 VERSION = "`specialize mm when size(mm.m) == 16 { .. } else { .. }` has a version with 4 iterations"
 
 

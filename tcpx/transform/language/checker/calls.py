@@ -1,6 +1,6 @@
 """Checking calls of transforms and sequences: names, arity, types, bare words."""
 
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
 from tcpx.transform.language import syntax as ast
@@ -27,7 +27,7 @@ def check_call_statement(statement: ast.Do, scope: Scope) -> None:
         "this statement has no effect",
         statement.location,
         required="the call of a transform or a sequence",
-        fix="write `let name = ...` to use the value",
+        fix=Direction("write `let name = ...` to use the value"),
     )
 
 

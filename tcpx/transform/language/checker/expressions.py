@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import known_transform
 from tcpx.transform.language import syntax as ast
@@ -17,6 +17,7 @@ from tcpx.transform.language.binding import (
 from tcpx.transform.language.builtins import (
     CANDIDATE,
     CONSTANTS,
+    FUNCTIONS,
     METHODS,
     NAVIGATION,
     TARGET_ATTRIBUTES,
@@ -30,6 +31,7 @@ from tcpx.transform.language.checker.operators import check_binary, expect_bool,
 from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type, parts_of
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
+from tcpx.transform.language.other_systems import of_method
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.language.views import RoleOf, ViewOf
 
@@ -261,7 +263,7 @@ def _method(function: ast.Attribute, call: ast.Call, scope: Scope) -> Static:
             f"there is no `{function.name}(...)` to ask {'the target' if base is Static.TARGET else 'a handle'}",
             function.location,
             required=", ".join(f"{m}(...)" for m in methods),
-            fix=did_you_mean(function.name, methods) or _as_step(function, scope),
+            fix=did_you_mean(function.name, methods) or _as_call(function, call, scope) or of_method(function.name),
         )
     elif len(call.arguments) != 1:
         scope.problems.add(
@@ -275,12 +277,23 @@ def _method(function: ast.Attribute, call: ast.Call, scope: Scope) -> Static:
     return method.result if method is not None else Static.ANY
 
 
-def _as_step(function: ast.Attribute, scope: Scope) -> str | None:
-    """`x.tile(..)` was meant as `tile(x, ..)`."""
-    name = function.name
-    if name not in scope.unit.sequences and known_transform(name) is None:
+def _as_call(function: ast.Attribute, call: ast.Call, scope: Scope) -> str | None:
+    """`x.tile(..)` was meant as `tile(x, ..)`, and `x.size(m)` as `size(x.m)`: text to write, if it checks."""
+    from tcpx.transform.language.checker.calls import result_types  # checks expressions: late to break the cycle
+
+    name, base, given = function.name, function.base, call.arguments
+    if name in FUNCTIONS and len(given) == 1 and isinstance(given[0].value, ast.Name):
+        base, given = ast.Attribute(base, given[0].value.name, location=given[0].location), ()
+    elif name not in FUNCTIONS and name not in scope.unit.sequences and known_transform(name) is None:
         return None
-    return f"`{name}` is a step: write `{name}({print_expression(function.base)}, ...)`"
+    first = ast.Argument("", base, location=base.location)
+    written = replace(call, function=ast.Name(name, location=function.location), arguments=(first, *given))
+    tried = replace(scope, problems=Problems())
+    if result_types(written, tried) is None:
+        check_expression(written, tried)
+    if not tried.problems.found:
+        return f"write `{print_expression(written)}`"
+    return of_method(name) or Direction(f"`{name}` is a step: write `{name}({print_expression(function.base)}, ...)`")
 
 
 def _check_method_argument(method: Method | None, value: ast.Expression, scope: Scope) -> None:

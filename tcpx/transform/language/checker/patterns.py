@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import lru_cache
 
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.ir import Operation, operation_classes
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
@@ -105,7 +105,7 @@ def check_pattern(pattern: ast.Pattern, scope: Scope) -> ast.Matcher | None:
             pattern.location,
             required='a class such as `contract`, or a name as text such as `"fc*"`',
             given=f"`{pattern.op_class}` bound at {bound.location}",
-            fix=f"match all, and compare: `match .. op in .. where it.name == {pattern.op_class}`",
+            fix=Direction(f"match all, and compare: `match .. op in .. where it.name == {pattern.op_class}`"),
         )
     elif pattern.op_class and "." not in pattern.op_class:
         _check_class(pattern.op_class, pattern, scope, scope.unit.matchers)

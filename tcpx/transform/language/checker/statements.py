@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tcpx.payload.diagnostics import counted
+from tcpx.payload.diagnostics import Direction, counted
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
@@ -101,7 +101,7 @@ def _check_knob(statement: ast.Knob, scope: Scope) -> None:
             statement.type.location,
             required=", ".join(sorted(p.value for p in PARAMETERS)),
             given=str(statement.type),
-            fix="bind a handle or a list with `let`",
+            fix=Direction("bind a handle or a list with `let`"),
         )
     elif not declared_accepts(static, given):
         scope.problems.add(

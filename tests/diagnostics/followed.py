@@ -1,0 +1,58 @@
+"""What became of the fixes of a test run that were followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.diagnostics.follow import Fix, follow
+
+FLOOR: Final = 250
+"""So many kinds of fixes, by message and fix without their names and numbers, are followed in a run of all tests."""
+
+
+@dataclass(slots=True)
+class Followed:
+    """The kinds of fixes that help, those that do not, each with an example, and how many no text is known for."""
+
+    helping: set[str] = field(default_factory=set[str])
+    failing: dict[str, str] = field(default_factory=dict[str, str])
+    untried: set[str] = field(default_factory=set[str])
+
+    @staticmethod
+    def of(fixes: Mapping[tuple[str, str], Iterable[Fix]]) -> Followed:
+        """Follow each fix of each kind."""
+        made = Followed()
+        for (message, kind), examples in fixes.items():
+            key = f"{message} / {kind}"
+            for fix in examples:
+                outcome = follow(fix)
+                if outcome == "no edit helps":
+                    made.failing.setdefault(key, f"{fix.message}  [{fix.place}]: the fix does not help: {fix.fix}")
+                elif outcome:
+                    made.untried.add(key)
+                else:
+                    made.helping.add(key)
+        return made
+
+    @staticmethod
+    def read(plain: Mapping[str, Any]) -> Followed:
+        """As it came from a worker."""
+        return Followed(**plain) if plain else Followed()
+
+    def __iadd__(self, other: Followed) -> Followed:
+        self.helping |= other.helping
+        self.failing |= other.failing
+        self.untried |= other.untried
+        return self
+
+    def problems(self, is_whole: bool) -> list[str]:
+        """The fixes that do not help; in a run of all tests also that there were too few."""
+        few = is_whole and len(self.helping) < FLOOR
+        return [*sorted(self.failing.values()), *([f"{self.summary}: at least {FLOOR} are to be"] if few else [])]
+
+    @property
+    def summary(self) -> str:
+        untried = self.untried - self.helping - self.failing.keys()
+        return f"{len(self.helping)} kinds of fixes followed, {len(self.failing)} do not help, {len(untried)} untried"
