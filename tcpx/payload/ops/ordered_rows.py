@@ -239,33 +239,33 @@ def _by_counting(rows: Rows, x: Value, order: Order, moved: Sequence[Value]) -> 
 
 
 def _by_digits(rows: Rows, x: Value, order: Order, moved: Sequence[Value]) -> Sequence[Value]:
-    """A pass for each digit, from the lowest on; two in an iteration, so that the second one writes where the first
-    one read."""
-    bits, count = max(8, dtype_of(x.type).bits), shape_of(x.type)[-1]
+    """A pass for each digit, from the lowest on. Two are done before the loop, which then has memory of its own; two in
+    an iteration, so that the second one writes where the first one read."""
+    bits, count = max(DIGIT, dtype_of(x.type).bits), shape_of(x.type)[-1]
     counted = si32 if is_less_equal(count, int(si32.maximum)) is True else si64
-    if bits == DIGIT:
-        return _pass(rows, x, order, moved, 0, counted)
-    carried = [x, *(value for value in moved if value is not x)]
-    var = Var("", 0, bits, 2 * DIGIT)
-    body = Block([("", value.type) for value in carried])
-    inner = Rows(_appending(body), rows.lead)
-    values: Sequence[Value] = body.args
-    for shift in (var.size(), var.size() + DIGIT):
-        values = _pass(inner, values[0], order, values, shift, counted)
-    for value, destination in zip(values, body.args, strict=True):
-        body.append(StYield.of(value, destination, Tile.full(shape_of(value.type))))
-    loop = For.over(var, carried, body)
-    rows.build(loop)
-    made = dict(zip(carried, loop.results, strict=True))
+    inits = [x, *(value for value in moved if value is not x)]
+    carried: Sequence[Value] = inits
+    for shift in range(0, min(bits, 2 * DIGIT), DIGIT):
+        carried = _pass(rows, order, carried, shift, counted)
+    if bits > 2 * DIGIT:
+        var = Var("", 2 * DIGIT, bits, 2 * DIGIT)
+        body = Block([("", value.type) for value in carried])
+        inner, values = Rows(_appending(body), rows.lead), list(body.args)
+        for shift in (var.size(), var.size() + DIGIT):
+            values = list(_pass(inner, order, values, shift, counted))
+        for value, destination in zip(values, body.args, strict=True):
+            body.append(StYield.of(value, destination, Tile.full(shape_of(value.type))))
+        loop = For.over(var, carried, body)
+        rows.build(loop)
+        carried = loop.results
+    made = dict(zip(inits, carried, strict=True))
     return [made[value] for value in moved]
 
 
-def _pass(
-    rows: Rows, x: Value, order: Order, moved: Sequence[Value], shift: Dim, counted: ScalarType
-) -> Sequence[Value]:
-    """Rows in the order of one digit of the elements of `x`."""
-    amount = rows.build(Fill.of(shift, rows.type(si32)))
-    width = min(DIGIT, max(1, dtype_of(x.type).bits))
-    digits = rows.digits(x, order, amount, width)
+def _pass(rows: Rows, order: Order, values: Sequence[Value], shift: Dim, counted: ScalarType) -> Sequence[Value]:
+    """Rows of several values in the order of one digit of the first."""
+    bits, count = dtype_of(values[0].type).bits, shape_of(values[0].type)[-1]
+    width = min(DIGIT, max(1, bits))
+    digits = rows.digits(values[0], order, rows.build(Fill.of(shift, rows.type(si32))), width)
     places = rows.places_by(digits, width, counted)
-    return [rows.put(value, places, shape_of(x.type)[-1], CLAMP) for value in moved]
+    return [rows.put(value, places, count, CLAMP) for value in values]

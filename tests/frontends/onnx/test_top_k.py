@@ -1,4 +1,4 @@
-"""TopK: values and indices of a few elements, by passes."""
+"""TopK: values and indices, of few elements and of all of an axis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx.frontends.onnx.operators.ordering import MOST_PASSES
 from tests.frontends.onnx.models import loaded
 
 RNG = np.random.default_rng(0)
@@ -71,7 +70,6 @@ def test_compiled() -> None:
     [
         ("3", 4, "the number of elements"),
         ("3", -1, "the number of elements"),
-        ("N", MOST_PASSES + 1, f"{MOST_PASSES} at most, each is a pass, and the operation set has no sort"),
     ],
 )
 def test_what_is_refused(extent: str, count: int, message: str) -> None:
@@ -87,3 +85,20 @@ def test_none_of_the_elements() -> None:
     ).module
     found: Any = tcpx.evaluate(module, np.zeros((3, 5), np.float32))
     assert [array.shape for array in found] == [(0, 5), (0, 5)]
+
+
+def test_as_many_as_a_size_says() -> None:
+    """All of an axis, as exporters write a sort; and as many as another input is long."""
+    module = loaded("""f (float[N, M] x, float[K] y) => (float v, int64 i, float w, int64 j) {
+      shape = Shape <start = 1> (x)
+      v, i = TopK <axis = 1, largest = 0> (x, shape)
+      count = Shape (y)
+      w, j = TopK <axis = 0> (x, count)
+    }""").module
+    for rows, columns, count in ((3, 5, 2), (2, 70, 1), (70, 2, 70)):
+        x = RNG.choice(NUMBERS["float"], (rows, columns))
+        wanted = [*top(x, columns, 1, 0), *top(x, count, 0, 1)]
+        for ours, theirs in zip(tcpx.evaluate(module, x, np.zeros(count, np.float32)), wanted, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(tcpx.ArgumentError, match="elements asked for"):
+        tcpx.evaluate(module, np.zeros((3, 2), np.float32), np.zeros(4, np.float32))
