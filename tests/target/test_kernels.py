@@ -74,7 +74,7 @@ def test_sizes_alone_are_no_code(tmp_path: Path) -> None:
 
 
 def test_rows_are_added_to_those_of_the_base(tmp_path: Path) -> None:
-    text = TABLE + 'rows:\n  - {name: mine_f32, type: "f32 -> f32", semantics: exp(a), c: "mine_exp({a})"}\n'
+    text = TABLE + 'rows:\n  - {name: mine_f32, type: "f32 -> f32", semantics: exp(a) - a, c: "mine_exp({a})"}\n'
     target, base = load_target(write(tmp_path, text), allow_native=True), load_target("generic")
     assert target.rows[:-1] == base.rows
     assert target.rows[-1].name == "mine_f32"
