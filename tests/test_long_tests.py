@@ -66,7 +66,7 @@ def test_other_files_may_be_left_out(listed: LongTests) -> None:
 
 
 def test_what_stays_has_every_operation_and_transform() -> None:
-    """`make test` computes each operation of a payload on random numbers, in all columns of the table but one, and runs
+    """`make test` computes each operation of a payload on random numbers, in most columns of the table, and runs
     the example of each transform. Which messages it provokes is written beside its page of errors."""
     patterns = [pattern for path in (LONG_TESTS, SLOW_TESTS) for pattern in LongTests(path).patterns.values()]
     rows = [f"tests/nets/test_op_table.py::test_row[{opcode}]" for opcode in tcpx.ops()]

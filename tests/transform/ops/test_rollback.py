@@ -245,10 +245,11 @@ def snapshot(rewriter: Rewriter) -> object:
 
 
 class Planted:
-    """While armed: the first try of a step fails behind the first journal entry, the next behind the second, ..."""
+    """While armed: the tries of a step fail, each behind the journal entry that `behind` has for it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.armed, self.from_start, self.entries, self.fail_behind = False, False, 0, 0
+        self.armed, self.from_start, self.entries = False, False, 0
+        self.behind: list[int] = []
         self.before: object = None
         self.start = 0
         record, mark, rollback = Journal.record, Journal.mark, Journal.rollback
@@ -257,7 +258,7 @@ class Planted:
             record(journal, undo, op)
             if self.armed:
                 self.entries += 1
-                if self.entries == self.fail_behind:
+                if self.behind and self.entries == self.behind[0]:
                     raise ScheduleError(Diagnostic(f"planted behind entry {self.entries}", Kind.SILENCEABLE))
 
         def marked(journal: Rewriter) -> int:
@@ -271,7 +272,7 @@ class Planted:
             if self.armed and self.entries and to <= self.start:
                 assert snapshot(journal) == self.before, f"behind entry {self.entries}"
                 self.entries = 0
-                self.fail_behind += 1
+                del self.behind[:1]
 
         monkeypatch.setattr(Journal, "record", recorded)
         monkeypatch.setattr(Journal, "mark", marked)
@@ -282,18 +283,38 @@ def test_every_transform_is_tried() -> None:
     assert set(transforms()) - INSPECTION <= set(STEPS)
 
 
+MOST = 24
+"""So many entries of a step are tried of all, and those of its beginning."""
+
+
+def spread(total: int) -> list[int]:
+    """Numbers up to `total`: the first ones, others at even distances, the last one."""
+    return sorted({*range(1, min(total, 6) + 1), *(1 + (total - 1) * k // MOST for k in range(MOST + 1))})
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_rolled_back_behind_journal_entries(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_rollback(name, monkeypatch, spread)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_rolled_back_behind_every_journal_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_rollback(name, monkeypatch, lambda total: list(range(1, total + 1)))
+
+
+def check_rollback(name: str, monkeypatch: pytest.MonkeyPatch, chosen: Callable[[int], list[int]]) -> None:
+    """A step that fails behind each of the chosen entries, then succeeds, does what it does at once."""
     payload, before, step = STEPS[name]
     target = load_target(ROWS, allow_native=True) if name == "lower_to" else None
     planted = Planted(monkeypatch)
     statements = len([line for line in before.splitlines() if "match" not in line])
 
-    def attempt(tries: int) -> Module:
-        """The payload after `tries` failures of the step and a success."""
+    def attempt(behind: list[int]) -> Module:
+        """The payload after the step failed behind each of these entries, and a success."""
         planted.armed, planted.entries, planted.before = False, 0, None
         planted.from_start = statements == 0
-        planted.fail_behind = 1 if tries else 0
+        planted.behind = list(behind)
         done: list[object] = []
 
         def on_step(entry: object) -> None:
@@ -301,10 +322,10 @@ def test_rolled_back_behind_every_journal_entry(name: str, monkeypatch: pytest.M
             planted.armed, planted.from_start = len(done) == statements, False
 
         tried = f"try {{ {step} }}\n" if step.startswith("specialize mm when") else f"optional {step}\n"
-        return run(parse(payload), before + tried * tries + step, on_step, on=target).module
+        return run(parse(payload), before + tried * len(behind) + step, on_step, on=target).module
 
-    reference = attempt(0)
+    reference = attempt([])
     total = planted.entries
     assert total > 0
-    assert attempt(total).text() == reference.text()
-    assert planted.fail_behind == total + 1
+    assert attempt(chosen(total)).text() == reference.text()
+    assert not planted.behind, "every chosen entry was reached"
