@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -14,6 +15,9 @@ _WIDEST_LINE: Final = 110
 """Of a source line, as much as a terminal shows beside the gutter."""
 _WIDEST_CARET: Final = 60
 _CUT: Final = "..."
+_LONGEST_WORD: Final = 1_000
+_LONGEST_TEXT: Final = 100_000
+"""Characters that a message quotes of one word, and that one of its texts has."""
 _PICTURES: Final = {code: 0x2400 + code for code in range(0x20) if code != ord("\t")}
 """Control characters as a terminal may show them."""
 
@@ -98,6 +102,15 @@ class Diagnostic:
     fix: str | None = None
     calls: tuple[tuple[str, Location], ...] = ()
 
+    def __post_init__(self) -> None:
+        """Clip what the texts quote: a name in a file may have millions of characters."""
+        for name in ("message", "required", "found", "fix"):
+            text: str | None = getattr(self, name)
+            if text is not None and len(text) > _LONGEST_WORD:
+                object.__setattr__(self, name, clipped(text))
+        if any(len(note) > _LONGEST_WORD for note in self.notes):
+            object.__setattr__(self, "notes", tuple(map(clipped, self.notes)))
+
     @property
     def is_error(self) -> bool:
         """Whether it stands in the way of what was asked for, as all but remarks do."""
@@ -125,6 +138,16 @@ class Diagnostic:
             lines.append(f"  {label}: {self.fix}".replace("\n", "\n       "))
         lines += [f"  in {name}, called from {place}" for name, place in self.calls]
         return "\n".join(lines)
+
+
+def clipped(text: str) -> str:
+    """A text without the middle of words that are too long to read, and of no more than some characters."""
+    short = re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", lambda word: _without_middle(word.group(), _LONGEST_WORD), text)
+    return _without_middle(short, _LONGEST_TEXT)
+
+
+def _without_middle(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}{_CUT}{text[-(most // 2) :]}"
 
 
 def counted(number: int, thing: str) -> str:

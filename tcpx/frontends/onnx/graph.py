@@ -199,14 +199,13 @@ class Importer:
             constant = self._folded(rule, node, schema)
             if constant is not None:
                 return constant
-        self.writer.made = []
-        first = len(self.writer.made)
+        self.writer.made = {}
         results = _applied(rule, node)
         check_whole(node, schema, results)
         self._unroll(scope.loop, 0 if proto.op_type in _WITH_GRAPHS else len(self.writer.made))
-        return self._named(results, node, scope, first)
+        return self._named(results, node, scope)
 
-    def _named(self, results: Sequence[Result], node: Node, scope: Scope, first: int) -> list[Tensor]:
+    def _named(self, results: Sequence[Result], node: Node, scope: Scope) -> list[Tensor]:
         """Results with the names of the outputs, and what of the model their elements depend on."""
         sources = frozenset[str]().union(*(t.sources for t in node.inputs if t is not None))
         made: list[Tensor] = []
@@ -216,7 +215,7 @@ class Importer:
                 made.append(result)
                 continue
             op = result.defining_op
-            if op is not None and op in self.writer.made[first:] and shown:
+            if op is not None and op in self.writer.made and shown:
                 own = identifier(node.name) if len(results) == 1 else ""
                 rename(self.writer.builder, result, scope.prefix + identifier(shown), own, self.writer.made)
             made.append(of_value(shown, result, sources))

@@ -63,6 +63,9 @@ class Source:
     sizes: SizeValues = field(default_factory=dict[str, int | str])
     state: Mapping[str, str] | bool = False
     capacity: int | None = None
+    store: Path | None = None
+    """The folder of the file that the model is a link to, where its external data may be, too: a cache of downloads
+    has its files there, and links to them in folders of models."""
 
 
 class Import:
@@ -70,7 +73,7 @@ class Import:
 
     def __init__(self, model: Source, bounds: Sequence[Bound]) -> None:
         self.model, self.graph = model, model.proto.graph
-        self.reads = TensorReader(model.file, model.folder)
+        self.reads = TensorReader(model.file, model.folder, model.store)
         self.findings: list[Finding] = []
         self.states = states_of(self.graph, model.state, model.file)
         self.free = [i for i in self.graph.input if i.name not in model.values]
@@ -79,14 +82,15 @@ class Import:
     def run(self) -> Imported:
         """Import the graph. Raises OnnxError, UnsupportedError, and BoundedSize for what has to be known of a size."""
         values: dict[str, Tensor | None] = {}
-        for names in ([t.name for t in self.graph.initializer], [i.name for i in self.graph.input]):
+        stored = [*self.graph.initializer, *(s.values for s in self.graph.sparse_initializer)]
+        for names in ([t.name for t in stored], [i.name for i in self.graph.input]):
             if len(set(names)) < len(names):
                 twice = next(name for k, name in enumerate(names) if name in names[:k])
                 raise OnnxError.at(self.model.file, f"`{twice}` stands twice", "a name for each value", f"`{twice}`")
         for tensor in self.graph.initializer:
             self._constant(values, tensor)
-        if self.graph.sparse_initializer:
-            self.findings.append(Finding(self.graph.name, "sparse_initializer", "sparse tensors"))
+        for sparse in self.graph.sparse_initializer:
+            self._store(values, sparse.values.name, self.reads.sparse(sparse))
         for name, array in self.model.values.items():
             values[name] = of_array(name, array)
         types = {i.name: self._type(i) for i in self.free if i.name not in values}
@@ -123,10 +127,12 @@ class Import:
     # ------------------------------------------------------------ inputs
 
     def _constant(self, values: dict[str, Tensor | None], tensor: onnx.TensorProto) -> None:
-        array = self.reads(tensor)
-        values[tensor.name] = of_array(tensor.name, array)
-        if values[tensor.name] is None:
-            self.findings.append(Finding(tensor.name, "initializer", f"the dtype {array.dtype}"))
+        self._store(values, tensor.name, self.reads(tensor))
+
+    def _store(self, values: dict[str, Tensor | None], name: str, array: Array) -> None:
+        values[name] = of_array(name, array)
+        if values[name] is None:
+            self.findings.append(Finding(name, "initializer", f"the dtype {array.dtype}"))
 
     def _type(self, given: onnx.ValueInfoProto) -> TensorType | None:
         """The type of an input, None of one that is not supported: a finding."""

@@ -66,7 +66,8 @@ class Model(Source):
     @property
     def defaults(self) -> tuple[str, ...]:
         """The inputs that have a value, which another one may take the place of."""
-        stored = {tensor.name for tensor in self.proto.graph.initializer}
+        graph = self.proto.graph
+        stored = {tensor.name for tensor in (*graph.initializer, *(s.values for s in graph.sparse_initializer))}
         return tuple(port.name for port in self.proto.graph.input if port.name in stored)
 
     @property
@@ -124,9 +125,11 @@ def load(
     OnnxError for what is no model, and for what no model takes; its nodes are imported when `module` is first asked
     for, and names are looked up then.
     """
+    store = None
     if isinstance(source, str | Path):
         path = Path(source)
         proto, file, base = read_model(path), str(path), path.parent
+        store = path.resolve().parent if path.is_symlink() and folder is None else None
     elif isinstance(source, bytes):
         proto, file, base = parsed(source, Path("<model>")), "<model>", Path()
     else:
@@ -137,7 +140,7 @@ def load(
         found = f"capacity={capacity}{'' if state else ' without state'}"
         raise OnnxError.at(file, "no cache has this capacity", "a number from 1 on, beside `state`", found)
     where = Path(folder) if folder is not None else base
-    model = Model(proto, file, where, {}, numbers, state, capacity)
+    model = Model(proto, file, where, {}, numbers, state, capacity, store)
     return model.specialized(values) if values else model
 
 

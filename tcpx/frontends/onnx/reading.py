@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from pathlib import Path
@@ -16,8 +17,12 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.text.file import file_below, open_regular
 
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
+LONGEST_NAME: Final = 1 << 14
+"""Characters of a name of a value, a node or a dim."""
 MOST_DIMS: Final = 64
 """Of an array of NumPy."""
+MOST_OF_SPARSE: Final = 1 << 28
+"""Elements of a sparse tensor with its zeros."""
 LARGEST_FILE: Final = (1 << 31) - 1
 """Bytes of a message of Protocol Buffers; weights beyond are external data."""
 
@@ -55,6 +60,9 @@ def checked(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     names = (*_names_of(model.graph), *(name for f in model.functions for name in _names_in(f.node)))
     if not all(isinstance(name, str) for name in names):
         raise _unreadable(path, "names in UTF-8", "bytes that are no characters")
+    longest = max((len(name) for name in names if isinstance(name, str)), default=0)
+    if longest > LONGEST_NAME:
+        raise _unreadable(path, f"names of {LONGEST_NAME} characters at most", f"a name of {longest}")
     return model
 
 
@@ -91,10 +99,11 @@ def _names_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[object]:
 
 
 class TensorReader:
-    """Arrays of the tensors of a model. External data is read from its folder, or below it, and from nowhere else."""
+    """Arrays of the tensors of a model. External data is read from its folder, or below it, or from the folder `store`
+    that links there lead to, and from nowhere else."""
 
-    def __init__(self, file: str, folder: Path) -> None:
-        self.file, self.folder = file, folder
+    def __init__(self, file: str, folder: Path, store: Path | None = None) -> None:
+        self.file, self.folder, self.store = file, folder, store
 
     def __call__(self, tensor: onnx.TensorProto) -> Array:
         """The array of a TensorProto. Raises OnnxError."""
@@ -117,6 +126,13 @@ class TensorReader:
             if len(raw) != prod(shape) * dtype.itemsize:
                 raise self._error(tensor, f"{prod(shape) * dtype.itemsize} bytes", f"{len(raw)} bytes")
             return np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype).reshape(shape)
+        held = np.asarray(tensor.int32_data, np.int64)
+        bits = _width(tensor.data_type, dtype)
+        if dtype.kind in "iub" and bits in (8, 16) and held.size:
+            least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+            outside = held[(held < least) | (held > most)]
+            if outside.size:
+                raise self._error(tensor, f"elements of {dtype}, {least} to {most}", str(outside[0]))
         try:
             return np.asarray(onnx.numpy_helper.to_array(tensor))
         except (ValueError, TypeError, RuntimeError, AttributeError, OverflowError, MemoryError) as error:
@@ -129,7 +145,7 @@ class TensorReader:
             offset, length = int(entries.get("offset") or 0), int(entries.get("length") or count)
             if "location" not in entries:
                 raise self._error(tensor, "external data with a `location`", ", ".join(entries) or "no entries")
-            path = file_below(self.folder, entries["location"])
+            path = file_below(self.folder, entries["location"], self.store)
             with open_regular(path) as file:
                 size = file.seek(0, 2)
                 if offset < 0 or length != count or offset + count > size:
@@ -139,11 +155,31 @@ class TensorReader:
                     return np.empty(shape, dtype)
                 return np.memmap(file, dtype, "r", offset, tuple(shape))
         except (OSError, ValueError) as error:
-            raise self._error(tensor, "external data below the folder of the model", str(error)) from error
+            required = "external data below the folder of the model"
+            is_elsewhere = isinstance(error, OSError) and error.errno == errno.EACCES
+            fix = f"cp -rL {self.folder} COPY, which follows links, and read the model there" if is_elsewhere else None
+            raise self._error(tensor, required, str(error), fix) from error
 
-    def _error(self, tensor: onnx.TensorProto, required: str, found: str) -> OnnxError:
+    def sparse(self, tensor: onnx.SparseTensorProto) -> Array:
+        """The array of a SparseTensorProto, with its zeros. Raises OnnxError."""
+        values, indices, shape = self(tensor.values), self(tensor.indices), tuple(tensor.dims)
+        if any(n < 0 for n in shape) or prod(shape) > MOST_OF_SPARSE or len(shape) > MOST_DIMS:
+            raise self._error(tensor.values, f"dims of 0 or more, {MOST_OF_SPARSE} elements at most", str(list(shape)))
+        is_flat = indices.ndim == 1  # counted in all of the tensor, else an index for each dim
+        extents, wanted = ((prod(shape),), (values.size,)) if is_flat else (shape, (values.size, len(shape)))
+        if values.ndim != 1 or indices.dtype != np.int64 or indices.shape != wanted:
+            found = f"{indices.dtype}{list(indices.shape)}"
+            raise self._error(tensor.values, f"an index for each value: int64{list(wanted)}", found)
+        columns = indices.reshape(values.size, len(extents)).T.tolist()
+        if any(not 0 <= k < n for column, n in zip(columns, extents, strict=True) for k in column):
+            raise self._error(tensor.values, f"indices inside of {list(shape)}", "one outside")
+        dense = np.zeros(extents, values.dtype)
+        dense[tuple(columns)] = values
+        return dense.reshape(shape)
+
+    def _error(self, tensor: onnx.TensorProto, required: str, found: str, fix: str | None = None) -> OnnxError:
         name = tensor.name[:80] or "of an attribute"
-        return OnnxError.at(self.file, f"cannot read the tensor `{name}`", required, found)
+        return OnnxError.at(self.file, f"cannot read the tensor `{name}`", required, found, fix)
 
 
 def _width(number: int, dtype: np.dtype[Any]) -> int:

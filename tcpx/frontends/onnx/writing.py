@@ -67,7 +67,7 @@ class Writer:
         self.builder = builder
         self.place: Location | None = None
         self.prefix = ""
-        self.made: list[Operation] = []
+        self.made: dict[Operation, None] = {}
         """The operations of the node at hand."""
         self.iterations = 0
         """Of loops that were unrolled."""
@@ -92,7 +92,7 @@ class Writer:
         op.location = self.place
         word = op.opcode.rpartition(".")[2]
         self.builder.insert(op, *([f"{self.prefix}.{word}" if self.prefix else word] * len(op.results)))
-        self.made.append(op)
+        self.made[op] = None
         in_place(self.builder, op, self.made)
         return op.results[0]
 
@@ -235,7 +235,7 @@ class Writer:
         expand = Expand.of(a, places, TensorType(wide, dtype_of(a.type)))
         made = self.builder.values(expand, f"{self.prefix}.expand", place=self.place)[0]
         if made.defining_op is not None:
-            self.made.append(made.defining_op)
+            self.made[made.defining_op] = None
         return made
 
     def transpose(self, a: Value, permutation: Sequence[int]) -> Value:
@@ -263,7 +263,7 @@ class Writer:
         """What is in use of a value: its first elements along each dim, that many of which a function asserts."""
         op = Materialize.of(a, tile([0] * len(shape), shape))
         op.location = self.place
-        self.made.append(op)
+        self.made[op] = None
         return self.builder.insert(op, name).result
 
     def demand(self, condition: Predicate, message: str) -> None:

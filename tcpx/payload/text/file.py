@@ -52,14 +52,16 @@ def is_file(path: Path) -> bool:
     return found
 
 
-def file_below(folder: Path, name: str) -> Path:
-    """The file of a relative path, in a folder or below it also once links are followed. Raises OSError otherwise."""
+def file_below(folder: Path, name: str, also: Path | None = None) -> Path:
+    """The file of a relative path, in a folder or below it also once links are followed, or directly in the folder
+    `also`, which a link below the first one leads to. Raises OSError otherwise."""
     base = folder.resolve()
     try:
         found = (base / name).resolve()
     except (RuntimeError, ValueError) as error:  # links in a circle; a NUL
         raise OSError(errno.EINVAL, str(error), name) from error
-    if Path(name).is_absolute() or not found.is_relative_to(base):
+    is_in_also = also is not None and found.parent == also and ".." not in Path(name).parts
+    if Path(name).is_absolute() or not (found.is_relative_to(base) or is_in_also):
         raise OSError(errno.EACCES, f"{found} is not below {base}", name)
     note_followed(folder / name)
     return found

@@ -207,7 +207,10 @@ def transpose(n: Node) -> Result:
 @rule("Expand")
 def expand(n: Node) -> Result:
     """Broadcast with a shape, also where the operand is the larger one."""
-    return n.w.expand(n.value(0), broadcast_shape(n.shape(), n.dims(1)))
+    wanted = n.dims(1)
+    if any(is_less_equal(d, -1) is True for d in wanted):
+        raise n.error("sizes to broadcast to", "numbers of 0 or more", shown(wanted))
+    return n.w.expand(n.value(0), broadcast_shape(n.shape(), wanted))
 
 
 @rule("Tile")
