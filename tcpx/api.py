@@ -16,13 +16,15 @@ from tcpx.lowering import run_and_lower
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.contraction import forbid_contraction
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text
-from tcpx.payload.evaluator import Array, evaluate_func
-from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
+from tcpx.payload.evaluator import Array, argument_error, evaluate_func
+from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value, operation_classes
+from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.progress import EvaluationProgress
 from tcpx.payload.size_values import SizeValues, size_choices
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import parse
+from tcpx.payload.types import dtype_of, shape_of
 from tcpx.phases import phase
 from tcpx.records import frozen
 from tcpx.request_cache import cached
@@ -305,12 +307,23 @@ def evaluate(
     Another thread may look at `progress` meanwhile: its `fraction` of the work, and the `operation` at hand.
     """
     module = module_of(module)
-    results = evaluate_func(module, module.main, [_as_input(a) for a in arrays], seed, progress)
+    func = module.main
+    wanted = [value if k not in func.numbers else None for k, value in enumerate(func.inputs)][: len(arrays)]
+    wanted += [None] * (len(arrays) - len(wanted))
+    inputs = [_as_input(given, value) for given, value in zip(arrays, wanted, strict=True)]
+    results = evaluate_func(module, func, inputs, seed, progress)
     return results[0] if len(results) == 1 else results
 
 
-def _as_input(value: object) -> Array:
-    """An array with these elements. Raises ArgumentError for what is none, masked arrays included."""
+def _as_input(value: object, wanted: Value | None) -> Array:
+    """An array with these elements; a number of the dtype of an argument without dims. Raises ArgumentError for what is
+    no array, masked arrays included, and for a number that the dtype does not represent."""
+    if wanted is not None and not shape_of(wanted.type) and is_number(value):
+        dtype = dtype_of(wanted.type)
+        number = number_as(value, dtype)
+        if number is None:
+            raise argument_error(wanted, f"a number that {dtype} represents", shown_number(value))
+        return number
     found = type(value).__name__
     if not isinstance(value, np.ma.MaskedArray):
         try:

@@ -14,6 +14,7 @@ from tcpx.emit_c.signature import FIRST_ASSERTION, OVERFLOW, Argument, KernelSig
 from tcpx.emit_c.strides import has_places_of_its_own, is_writable_in_rows, outer_strides, overlap
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError, counted
+from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
 from tcpx.payload.types import TensorType, dim_text
@@ -44,6 +45,11 @@ class ArgumentCheck:
     def adapt(self, position: int, value: object) -> Array:
         """An aligned row-major array of the right dtype with the contents of an argument; a copy only if need be."""
         argument = self._signature.inputs[position]
+        if not argument.shape and is_number(value):
+            number = number_as(value, argument.dtype)
+            if number is None:
+                raise _misfit(argument, f"a number that {argument.dtype} represents", shown_number(value))
+            return number
         array = as_array(value)
         if array is None:
             raise _misfit(argument, ARRAY_LIKE, *no_array(value))

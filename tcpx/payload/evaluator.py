@@ -328,20 +328,20 @@ def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
         )
     for value, array in zip(inputs, arrays, strict=True):
         if array.ndim != len(shape_of(value.type)):
-            raise _argument_error(value, f"rank {len(shape_of(value.type))}", f"rank {array.ndim}, shape {array.shape}")
+            raise argument_error(value, f"rank {len(shape_of(value.type))}", f"rank {array.ndim}, shape {array.shape}")
         if array.dtype != dtype_of(value.type).numpy:
-            raise _argument_error(value, f"dtype {dtype_of(value.type).numpy}", f"dtype {array.dtype}")
+            raise argument_error(value, f"dtype {dtype_of(value.type).numpy}", f"dtype {array.dtype}")
     sizes = bind_symbols(func, arrays)
     for position, symbol in func.numbers.items():
         if sizes[symbol.name] != int(arrays[position]):
             wanted = f"{sizes[symbol.name]}, as the size `{symbol.name}` is"
-            raise _argument_error(inputs[position], wanted, str(arrays[position]))
+            raise argument_error(inputs[position], wanted, str(arrays[position]))
     for value, array in zip(inputs, arrays, strict=True):
         for position, (dim, extent) in enumerate(zip(shape_of(value.type), array.shape, strict=True)):
             wanted = dim if isinstance(dim, int) else evaluate(dim, sizes)
             if wanted != extent:
                 shown = dim_text(dim) if isinstance(dim, int) else f"{dim_text(dim)} = {wanted}"
-                raise _argument_error(value, f"{shown} in dim {position}", f"{extent}, shape {array.shape}")
+                raise argument_error(value, f"{shown} in dim {position}", f"{extent}, shape {array.shape}")
     for k, (lower, end, order) in declared_ranges(func).items():
         first, last = (d if isinstance(d, int) else evaluate(d, sizes) for d in (lower, end))
         error = misfit(inputs[k].name, arrays[k], (first, last, order))
@@ -350,7 +350,8 @@ def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
     return sizes
 
 
-def _argument_error(value: Value, required: str, found: str) -> ArgumentError:
+def argument_error(value: Value, required: str, found: str) -> ArgumentError:
+    """The error for an array that an argument of a function does not take."""
     return ArgumentError(
         Diagnostic(f"argument `{value.name}` does not fit {value.type}", required=required, found=found)
     )
