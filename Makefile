@@ -17,7 +17,7 @@ PYTHON ?= $(shell for p in python$(firstword $(VERSIONS)) python3 $(patsubst %,p
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest
 
-.PHONY: help venv demo test test-long test-python errors lint types format docs mutants conformance bench bench-models bench-operations accuracy bench-random bench-peers costs perf-check tuner-check
+.PHONY: help venv demo test test-long test-avx2 test-python errors lint types format docs mutants conformance bench bench-models bench-operations accuracy bench-random bench-peers costs perf-check tuner-check
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -59,6 +59,13 @@ test: $(VENV)/.dev compiler  ## the tests, about ten minutes on 2 quiet cores; e
 test-long: $(VENV)/.dev compiler  ## the tests that take longer, about as long again
 	@mkdir -p build
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --optimize --errors-page=build/errors-long.md $(ARGS)
+
+# Kernels for the CPU at hand, which are those of AVX2 where AVX-512 is hidden. Tests that name a target do so anyway.
+OF_CPU := tests/test_foreign_targets.py tests/end_to_end tests/structural tests/outside tests/transform
+
+test-avx2: $(VENV)/.dev compiler  ## what depends on the CPU, with AVX-512 and AMX hidden
+	TCPX_HIDE_CPU_FLAGS='avx512*,amx*' $(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH) and not long and not names_target' \
+	  --ignore tests/transform/language $(OF_CPU) $(ARGS)
 
 test-python: $(VENV)/.test compiler  ## what depends on the version of Python; another: VENV=.venv-3.12 PYTHON=python3.12
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' tests/transform/language tests/interp tests/payload $(ARGS)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tcpx import request_cache
-from tests import guarded_calls, optional_tools
+from tests import guarded_calls, named_targets, optional_tools
 from tests.diagnostics.plugin import DiagnosticPolicy
 from tests.fast_builds import FastBuilds
 from tests.long_tests import LONG_TESTS, SLOW_TESTS, LongTests, NarrowerVectors
@@ -73,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(guarded_calls, "guarded-calls")
     config.pluginmanager.register(optional_tools, "optional-tools")
     config.pluginmanager.register(NarrowerVectors(), "narrower-vectors")
+    config.pluginmanager.register(named_targets, "named-targets")
     config.pluginmanager.register(LongTests(LONG_TESTS), "long-tests")
     config.pluginmanager.register(LongTests(SLOW_TESTS, "slow"), "slow-tests")
     if not hasattr(config, "workerinput"):

@@ -22,7 +22,7 @@ import tcpx
 from tcpx.emit_c.folder import files
 from tcpx.emit_c.folder.files import read_folder
 from tests.emit_c.test_state import CELL, calls, given
-from tests.optional_tools import CMAKE
+from tests.optional_tools import CMAKE, GCC_SANITIZERS
 
 Array = npt.NDArray[Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -159,6 +159,57 @@ def test_the_program_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
         assert found.shape == array.shape
         assert found.tobytes() == array.tobytes()
         assert found.dtype == array.dtype or array.dtype == ml_dtypes.bfloat16
+
+
+def test_the_program_reads_bf16_as_numpy_saves_it(tmp_path: Path) -> None:
+    """`<V2` for an array of ml_dtypes, `|V2` for what was read from such a file."""
+    kernel = tcpx.compile(tcpx.parse("func @k(%x: tensor<4xbf16>) -> tensor<4xbf16> { tcp.return(%x) }"))
+    folder = kernel.save(tmp_path)
+    subprocess.run(["cc", *kernel.target.flags, "main.c", "k.c", "-o", "main"], cwd=folder, check=True)
+    x = floats(4).astype(ml_dtypes.bfloat16)
+    for held, header in ((x, b"'<V2'"), (x.view("V2"), b"'|V2'")):
+        np.save(tmp_path / "x.npy", held)
+        assert header in (tmp_path / "x.npy").read_bytes()
+        subprocess.run([folder / "main", "x=x.npy"], cwd=tmp_path, check=True)
+        (written,) = kernel.signature.results
+        assert np.load(tmp_path / f"{written.name}.npy").tobytes() == x.tobytes()
+    np.save(tmp_path / "x.npy", np.zeros(4, "V3"))
+    done = subprocess.run([folder / "main", "x=x.npy"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "required 'descr': '<V2', found {'descr': '|V3'" in done.stderr
+
+
+@GCC_SANITIZERS.needed
+def test_the_program_frees_what_it_takes(tmp_path: Path) -> None:
+    """With inputs, outputs, constants and a workspace."""
+    kernel = compiled(SAMPLES["digits"])
+    assert kernel.signature.has_workspace
+    assert kernel.signature.constants_bytes
+    folder = kernel.save(tmp_path)
+    words = ["-std=c11", "-O1", "-g", "-fsanitize=address", f'-DTCPX_CONSTANTS="{folder / "classify.bin"}"']
+    subprocess.run(["gcc", *words, "main.c", *kernel.sources, "-o", "main", "-lm"], cwd=folder, check=True)
+    np.save(tmp_path / "x.npy", SAMPLES["digits"].arguments[0])
+    given = {**os.environ, "ASAN_OPTIONS": "detect_leaks=1"}
+    done = subprocess.run(
+        [folder / "main", "x=x.npy"], cwd=tmp_path, env=given, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("target", ["generic", "x86_avx2", "x86_avx512"])
+def test_splats_keep_the_sign(target: str, tmp_path: Path) -> None:
+    """No conversion that a compiler would warn of."""
+    numbers = {"bf16": "3.0", "f16": "3.0", "ui8": "3", "ui16": "3", "ui32": "3", "ui64": "3"}
+    types = {dtype: f"tensor<[N]x{dtype}>" for dtype in numbers}
+    lines = [
+        f"%c{d} = tcp.fill {{value = {n}}} : {types[d]}\n%y{d} = tcp.max(%x{d}, %c{d}) : {types[d]}"
+        for d, n in numbers.items()
+    ]
+    head = f"func @k({', '.join(f'%x{d}: {t}' for d, t in types.items())}) -> ({', '.join(types.values())})"
+    end = f"tcp.return({', '.join(f'%y{d}' for d in types)})"
+    source = tcpx.emit(tcpx.parse("\n".join([f"{head} symbols [N] {{", *lines, end, "}"])), target=target)
+    source.write(tmp_path)
+    words = ["-O1", "-Wsign-conversion", "-Werror", "-c", "k.c", "-o", "k.o"]
+    subprocess.run(["cc", *tcpx.load_target(target).flags, *words], cwd=tmp_path, check=True)
 
 
 @CMAKE.needed

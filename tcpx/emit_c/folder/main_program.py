@@ -77,9 +77,17 @@ static inline void tcpx_wrong_shape(const tcpx_Array *array) {
   exit(1);
 }
 
+/* Whether a header says this dtype. Bytes without a meaning, as which NumPy saves bf16, have no order. */
+static int tcpx_has_dtype(const char *header, const char *descr) {
+  const char *found = strstr(header, "'descr': '");
+  if (found == NULL) return 0;
+  found += 10;
+  return (*found == *descr || (*found == '|' && descr[1] == 'V')) &&
+         strncmp(found + 1, descr + 1, strlen(descr) - 1) == 0 && found[strlen(descr)] == 39; /* a quote */
+}
+
 static void tcpx_read_array(tcpx_Array *array) {
   unsigned char head[12];
-  char required[64];
   int rank = 0;
   FILE *file = fopen(array->file, "rb");
   if (file == NULL) tcpx_stop(array->file, strerror(errno));
@@ -94,9 +102,8 @@ static void tcpx_read_array(tcpx_Array *array) {
   if (fread(text, 1, length, file) != length) tcpx_stop(array->file, "the file is cut short");
   do text[length] = 0; /* spaces and a newline fill it up */
   while (length > 0 && strchr(" \\n", text[--length]) != NULL);
-  snprintf(required, sizeof required, "'descr': '%s'", array->descr);
-  if (strstr(text, required) == NULL) {
-    fprintf(stderr, "@NAME@: %s: required %s, found %s\\n", array->file, required, text);
+  if (!tcpx_has_dtype(text, array->descr)) {
+    fprintf(stderr, "@NAME@: %s: required 'descr': '%s', found %s\\n", array->file, array->descr, text);
     exit(1);
   }
   if (strstr(text, "'fortran_order': False") == NULL) tcpx_stop(array->file, "required an array in row-major order");
@@ -200,6 +207,7 @@ int main(int argc, char **argv) {
   }
   printf("%.1f us, the least of %ld\\n", 1e6 * best, repeat);
 @WRITE@
+@FREE@
   return 0;
 }
 """
@@ -244,6 +252,7 @@ def main_program(signature: KernelSignature) -> str:
         "TEXTS": ", ".join(map(_quoted, texts)),
         "TEXT_COUNT": str(len(texts)),
         "WRITE": _lines(_write(signature)),
+        "FREE": _lines(_free(signature)),
     }
     text = _WORD.sub(lambda found: known[found[1]], _TEMPLATE)
     return "\n".join(line for line in text.split("\n") if line != _NOTHING)
@@ -373,3 +382,14 @@ def _write(signature: KernelSignature) -> Iterator[str]:
     places |= {argument: f"&outputs[{k}]" for k, argument in enumerate(signature.outputs)}
     for argument in signature.results:
         yield f"  tcpx_write_array({places[argument]}, folder);"
+
+
+def _free(signature: KernelSignature) -> Iterator[str]:
+    if signature.inputs:
+        yield f"  for (int n = 0; n < {len(signature.inputs)}; n++) free(inputs[n].data);"
+    if signature.outputs:
+        yield f"  for (int n = 0; n < {len(signature.outputs)}; n++) free(outputs[n].data);"
+    if signature.constants_bytes:
+        yield "  free(constants);"
+    if signature.has_workspace:
+        yield "  free(workspace);"
