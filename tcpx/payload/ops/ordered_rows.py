@@ -28,6 +28,7 @@ from tcpx.payload.types import (
     SCALARS,
     ScalarType,
     TensorType,
+    Type,
     dtype_of,
     i1,
     shape_of,
@@ -213,18 +214,36 @@ def _names(indexing_map: IndexingMap) -> set[str]:
 def placed_in_order(build: Build, x: Value, order: Order, moved: Sequence[Value]) -> Sequence[Value]:
     """Rows of the shape of `x`, each in the order of the elements of `x`."""
     *lead, count = shape_of(x.type)
-    is_short = is_less_equal(count, COUNTED)
-    few, many = Predicate.of("<=", count, COUNTED), (_by_counting, _by_digits)
-    if is_short is not None:
-        return (_by_counting if is_short else _by_digits)(Rows(build, tuple(lead)), x, order, moved)
-    branch = If([], [value.type for value in moved], {"predicate": few}, [Block(), Block()])
-    for block, way in zip(branch.regions, many, strict=True):
-        block.append(Yield(way(Rows(_appending(block), tuple(lead)), x, order, moved)))
-    build(branch)
+    return either(
+        Rows(build, tuple(lead)),
+        Predicate.of("<=", count, COUNTED),
+        [value.type for value in moved],
+        lambda rows: _by_counting(rows, x, order, moved),
+        lambda rows: _by_digits(rows, x, order, moved),
+    )
+
+
+def either(
+    rows: Rows,
+    predicate: Predicate,
+    types: Sequence[Type],
+    yes: Callable[[Rows], Sequence[Value]],
+    no: Callable[[Rows], Sequence[Value]],
+) -> Sequence[Value]:
+    """What one of two ways gives: by a branch, where a call decides."""
+    decided = predicate.decide()
+    if decided is not None:
+        return (yes if decided else no)(rows)
+    branch = If([], types, {"predicate": predicate}, [Block(), Block()])
+    for block, way in zip(branch.regions, (yes, no), strict=True):
+        block.append(Yield(way(Rows(appending(block), rows.lead))))
+    rows.build(branch)
     return branch.results
 
 
-def _appending(block: Block) -> Build:
+def appending(block: Block) -> Build:
+    """Builds at the end of a block."""
+
     def build(op: Operation) -> Value:
         return block.append(op).results[0]
 
@@ -250,7 +269,7 @@ def _by_digits(rows: Rows, x: Value, order: Order, moved: Sequence[Value]) -> Se
     if bits > 2 * DIGIT:
         var = Var("", 2 * DIGIT, bits, 2 * DIGIT)
         body = Block([("", value.type) for value in carried])
-        inner, values = Rows(_appending(body), rows.lead), list(body.args)
+        inner, values = Rows(appending(body), rows.lead), list(body.args)
         for shift in (var.size(), var.size() + DIGIT):
             values = list(_pass(inner, order, values, shift, counted))
         for value, destination in zip(values, body.args, strict=True):

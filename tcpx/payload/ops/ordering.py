@@ -15,12 +15,11 @@ from tcpx.payload.interfaces import Build, Iterator, IteratorKind, check_dim
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.elementwise import cast_to
-from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.indexing import Iota
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.ops.ordered_rows import Order, placed_in_order
+from tcpx.payload.ops.selection import first_in_order
 from tcpx.payload.sizes import Dim, is_less_equal, to_text
-from tcpx.payload.subsets import Tile
 from tcpx.payload.types import HALF, ScalarType, dtype_of, like, shape_of, si32, si64
 
 
@@ -230,9 +229,7 @@ class TopK(Ordering):
             )
 
     def rows(self, build: Build) -> Sequence[Value]:
-        moved = placed_in_order(build, self.operand, self.key, [self.operand, self.counted(build)])
-        shape = (*shape_of(self.operand.type)[:-1], self.count)
-        values, indices = (build(Materialize.of(value, Tile((0,) * len(shape), shape))) for value in moved)
+        values, indices = first_in_order(build, self.operand, self.key, self.counted(build), self.count)
         return [values, cast_to(build, indices, dtype_of(self.indices.type))]
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
