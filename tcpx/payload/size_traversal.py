@@ -1,9 +1,7 @@
 """Walks over size expressions: operands, the symbols and loop variables mentioned, evaluation."""
 
 from collections.abc import Mapping
-from functools import reduce
-from operator import mul
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.size_expressions import (
@@ -23,6 +21,7 @@ from tcpx.payload.size_expressions import (
 )
 
 Leaf = TypeVar("Leaf", Symbol, Var)
+_LEAVES: Final = (Symbol, Var)
 
 
 def leaves(d: Operand) -> Mapping[str, Symbol | Var]:
@@ -53,19 +52,26 @@ def evaluate(d: Operand, sizes: Mapping[str, int]) -> int:
     """
     if isinstance(d, int):
         return d
-    if isinstance(d, Size):
-        return d.constant + sum(c * reduce(mul, (evaluate(a, sizes) for a in m)) for m, c in d.terms)
-    match d:
-        case Symbol() | Var():
-            if d.name not in sizes:
-                raise ArgumentError(
-                    Diagnostic(
-                        f"size {d.text} has no value",
-                        required=f"a value for {d.text}",
-                        found=f"values for {', '.join(sorted(sizes)) or 'nothing'}",
-                    )
+    if isinstance(d, Size):  # loops, since evaluators ask for millions of sizes
+        total = d.constant
+        for factors, coefficient in d.terms:
+            product = coefficient
+            for factor in factors:
+                product *= evaluate(factor, sizes)
+            total += product
+        return total
+    if isinstance(d, _LEAVES):
+        value = sizes.get(d.name)
+        if value is None:
+            raise ArgumentError(
+                Diagnostic(
+                    f"size {d.text} has no value",
+                    required=f"a value for {d.text}",
+                    found=f"values for {', '.join(sorted(sizes)) or 'nothing'}",
                 )
-            return sizes[d.name]
+            )
+        return value
+    match d:
         case Min():
             return min(evaluate(arg, sizes) for arg in d.args)
         case Max():
