@@ -58,7 +58,7 @@ test: $(VENV)/.dev compiler  ## the tests, about ten minutes on 2 quiet cores; e
 
 test-long: $(VENV)/.dev compiler  ## the tests that take longer, about as long again
 	@mkdir -p build
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --optimize --errors-page=build/errors-long.md $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --errors-page=build/errors-long.md $(ARGS)
 
 # Kernels for the CPU at hand, which are those of AVX2 where AVX-512 is hidden. Tests that name a target do so anyway.
 OF_CPU := tests/test_foreign_targets.py tests/end_to_end tests/structural tests/outside tests/transform

@@ -1,7 +1,7 @@
 """Kernels of tests are compiled with -O1, but for those of tests with the mark `optimized` and of `--optimize`.
 
-The C compiler has a third of what tests take; with -O1 it takes 0.6 of that. Kernels of other processes, as those of
-tests/independent and of the command line are, are compiled as ever.
+The C compiler has a third of what tests take; with -O1 it takes 0.6 of that. What is drawn at random is compiled as for
+users: tests/nets has the mark, and other processes, as those of tests/independent, compile as ever.
 """
 
 from __future__ import annotations

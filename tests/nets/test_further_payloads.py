@@ -23,6 +23,8 @@ from tests.nets.rows import target_with_rows
 from tests.nets.test_nets import TARGETS, conformance_seed
 from tests.transform.payloads import arguments
 
+pytestmark = pytest.mark.optimized
+
 LOOPS, DECLARED = 10, 12
 """Cases of each target."""
 COMPILED = 6

@@ -17,6 +17,8 @@ from tests.nets.counts import KEY, RANGES, SPECIALIZE_WHEN, Counts
 from tests.nets.rows import target_with_rows
 from tests.nets.schedules import built_in
 
+pytestmark = pytest.mark.optimized  # as for users: C that is wrong may be found only so
+
 GROUPS = 10
 CASES = 200
 COMPILED = 30
