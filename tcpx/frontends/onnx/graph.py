@@ -245,12 +245,13 @@ class Importer:
                 self.file, f"`{name}` stands too deep", _DEEPEST, "more, or a function that calls itself"
             )
         defaults = {a.name: onnx.helper.get_attribute_value(a) for a in body.attribute_proto}
-        versions = versions_of(body.opset_import, self.file)
+        versions = versions_of(body.opset_import, self.file) or scope.versions
+        versions = {"": onnx.defs.onnx_opset_version(), **versions}  # a body that ONNX defines may say nothing of it
         values = dict(zip(body.input, [*inputs, *[None] * len(body.input)], strict=False))
         absent = {given for given, held in values.items() if held is None}
         inner = Scope(
             dict(values),
-            versions or scope.versions,
+            versions,
             {**defaults, **attributes},
             f"{scope.prefix}{identifier(name)}.",
             scope.depth + 1,

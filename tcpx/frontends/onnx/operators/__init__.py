@@ -2,6 +2,7 @@
 
 from tcpx.frontends.onnx.operators import (
     attention,
+    classical,
     control,
     determinant,
     elementwise,
@@ -23,6 +24,7 @@ from tcpx.frontends.onnx.operators import (
     rotary,
     sampling,
     scattering,
+    trees,
     windows,
 )
 from tcpx.frontends.onnx.table import REFUSED, RULES
@@ -31,6 +33,7 @@ __all__ = [
     "REFUSED",
     "RULES",
     "attention",
+    "classical",
     "control",
     "determinant",
     "elementwise",
@@ -52,5 +55,6 @@ __all__ = [
     "rotary",
     "sampling",
     "scattering",
+    "trees",
     "windows",
 ]
