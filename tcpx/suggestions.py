@@ -1,6 +1,6 @@
 """Did-you-mean."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _ALIKE = 0.6
@@ -27,3 +27,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The fix line for an unknown name."""
     found = closest(name, known)
     return f"did you mean `{found}`?" if found is not None else None
+
+
+def numbered_dim(name: str, dims: Sequence[str]) -> str | None:
+    """The fix for a dim given by its number, `d1`, of an operation whose dims have names."""
+    number = name.removeprefix("d")
+    is_known = name.startswith("d") and number.isdigit() and int(number) < len(dims)
+    return f"did you mean `{dims[int(number)]}`?" if is_known else None

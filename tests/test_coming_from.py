@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tcpx.payload.diagnostics import ParseError
 from tcpx.transform.declaration import transforms
-from tcpx.transform.language import parse_schedule
+from tcpx.transform.language import parse_schedule, program_of_text
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, METHODS
+from tcpx.transform.language.checker import check_program
+from tcpx.transform.language.tokens import HARD_KEYWORDS
 
 PAGE = Path(__file__).parents[1] / "docs" / "coming-from.md"
 ROWS = [
@@ -65,3 +68,25 @@ def test_row(row: list[str]) -> None:
 def test_there_are_four_tables() -> None:
     assert PAGE.read_text(encoding="utf-8").count("| tcpx |") == 4
     assert len(ROWS) > 60
+
+
+CALLED = re.compile(r"`[^`]*?(?:[\w()]+\.)?\b([a-z]\w+)\(")
+ELSEWHERE = sorted(
+    {name for row in ROWS for name in CALLED.findall(row[0]) if name not in (*transforms(), *FUNCTIONS, *METHODS)}
+    | {name for row in ROWS for name in re.findall(r"`(?:structured|loop)\.(\w+)", row[0]) if name not in transforms()}
+)
+"""Names of other systems' steps in the first column."""
+
+
+STATEMENTS = [f"{name}(mm)" for name in ELSEWHERE if name not in HARD_KEYWORDS] + [f"mm.{n}(i)" for n in ELSEWHERE]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_name_of_another_system_gets_its_hint(statement: str) -> None:
+    body = f"let mm = match one matmul in root\n{statement}"
+    text = f"language 1\nschedule s(root: func) {{\n{body}\n}}\n"
+    try:
+        found = next(d for d in check_program(program_of_text(text)) if d.is_error)
+    except ParseError as error:
+        found = error.diagnostic
+    assert found.fix is not None, found.render()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, ScheduleError, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError, ScheduleError, VerifyError
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.structural_difference import Difference, signature_differences, structural_differences
 from tcpx.payload.structure import fingerprint
@@ -45,7 +45,7 @@ def _refused(schedule: ast.Schedule, found: tuple[Difference, ...], required: st
             required=required,
             found=given,
             notes=notes,
-            fix="bring schedule and payload together again, and then `expects` up to date",
+            fix=Direction("bring schedule and payload together again, and then `expects` up to date"),
         )
     )
 

@@ -10,7 +10,7 @@ from tcpx.interp.knobs import KnobUse, OverriddenLaterError, ParamValue
 from tcpx.interp.space.formula import up_to
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe
-from tcpx.payload.diagnostics import Kind
+from tcpx.payload.diagnostics import Direction, Kind
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.sizes import upper_bound
 from tcpx.payload.structure import DIGITS, operation_fingerprint
@@ -129,7 +129,7 @@ def _use(
             node,
             required=describe(shared.value),
             found=describe(given),
-            fix=f"give them one value, or declare it `knob separate {name}: ...`",
+            fix=Direction(f"give them one value, or declare it `knob separate {name}: ...`"),
         )
     overridden = shared.overridden or given is not None
     return KnobUse(path, shared.value, default, (), node.location, overridden, structure, shared.path, shared.beyond)

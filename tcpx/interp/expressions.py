@@ -305,7 +305,9 @@ def dim_name(expression: ast.Expression, of: OpHandle | None, state: State, fram
     else:
         value = evaluate(expression, state, frame)
     if not isinstance(value, DimHandle):
-        raise frame.error("a dim is needed", expression, required="a dim such as `k`", found=describe(value))
+        named = value if isinstance(value, str) and value.isidentifier() else ""
+        fix = f"write `{named}`" if named else None
+        raise frame.error("a dim is needed", expression, required="a dim such as `k`", found=describe(value), fix=fix)
     return own_dim(value, of, state, frame, expression) if of is not None else value.dim
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tcpx.interp.scopes import Scopes, scope_text
 from tcpx.interp.values import OpHandle, Side
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import CopyPath, FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
@@ -206,7 +206,9 @@ def partner(op: Operation, others: Sequence[Operation], label: str, where: Locat
             payload=op.location,
             required=f"one copy that agrees with {path_text(op.copy_path)}",
             found=", ".join(f"%{other.name} ({path_text(other.copy_path)})" for other in shown),
-            fix='take this step before the one that made the copies, or choose with `x.copy("main")` or `x in L`',
+            fix=Direction(
+                'take this step before the one that made the copies, or choose with `x.copy("main")` or `x in L`'
+            ),
         )
     )
 

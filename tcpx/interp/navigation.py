@@ -9,7 +9,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.scopes import scope_text
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
 from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
@@ -20,6 +20,8 @@ from tcpx.suggestions import did_you_mean
 from tcpx.transform import new
 from tcpx.transform.arguments import OperandRef, ValueRef, value_of
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.builtins import FUNCTIONS, METHODS
+from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.tiling import first_value, starts_of
 
 RESULTS = ("out", "result")
@@ -72,7 +74,8 @@ def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: a
 
 def _dim_attribute(base: DimHandle, name: str, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     if name != "kind":
-        raise frame.error(f"a dim has no `{name}`", node, required="`kind`", found=describe(base))
+        fix = _as_call(name, node)
+        raise frame.error(f"a dim has no `{name}`", node, required="`kind`", found=describe(base), fix=fix)
     for op in state.handles.resolve(base.base, node.location):
         for iterator in op.iterators() if isinstance(op, Tileable) else ():
             if iterator.name == base.dim:
@@ -127,7 +130,7 @@ def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Ex
             node,
             required="an accumulator that is a value, as before bufferize",
             found=f"{op.opcode} in a function that is bufferized",
-            fix=f"write `let start = {base.label}.start` before bufferize: the handle stays good",
+            fix=Direction(f"write `let start = {base.label}.start` before bufferize: the handle stays good"),
             kind=Kind.SILENCEABLE,
         )
     if op.init is not None:
@@ -137,7 +140,7 @@ def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Ex
             node,
             required="an accumulator that starts with a fill",
             found=f"%{first.name}: {first.type}",
-            fix=f"if exists({base.label}.start) {{ ... }}",
+            fix=Direction(f"if exists({base.label}.start) {{ ... }}"),
             kind=Kind.SILENCEABLE,
         )
     return frame.error(
@@ -161,10 +164,20 @@ def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node
         f"%{base.label} ({op.opcode}) has no `{name}`",
         node,
         required=f"a dim ({', '.join(dims) or 'it has none'}) or an operand ({', '.join(operands) or 'it has none'})",
-        fix=did_you_mean(name, known),
+        fix=_as_call(name, node) or did_you_mean(name, known),
         kind=Kind.SILENCEABLE,
     )
     raise UnknownNameError(error.diagnostic, name)
+
+
+def _as_call(name: str, node: ast.Node) -> str | None:
+    """`x.size` was meant as `size(x)`, and `x.loops` is asked for a dim."""
+    base = node.base if isinstance(node, ast.Attribute) else None
+    if name in METHODS:
+        return Direction(f"it is asked for a {METHODS[name].takes}: write `{node.location.span}(..)`")
+    if name == "shape":
+        return Direction("`size(x.m)` is the extent of a dim, `dims(x.out)` lists the dims")
+    return f"write `{name}({print_expression(base)})`" if base is not None and name in FUNCTIONS else None
 
 
 def narrowed(made: OpHandle, base: OpHandle) -> OpHandle:

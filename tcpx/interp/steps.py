@@ -11,6 +11,7 @@ from tcpx.interp.trace import OutputLine
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, Side
 from tcpx.payload.diagnostics import (
     Diagnostic,
+    Direction,
     Kind,
     LimitError,
     Location,
@@ -29,6 +30,7 @@ from tcpx.transform.declaration import Arguments, Result, Results, Transform, Tr
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import transform_arguments
 from tcpx.transform.language.printer import print_statement
+from tcpx.transform.static_tiles import left_out_if_idle
 
 Values = tuple[RuntimeValue, ...]
 
@@ -148,7 +150,7 @@ def _check_sizes(context: TransformContext, op: Operation, args: Arguments) -> N
                 op=op,
                 required="a size that is known where the operation stands",
                 found=to_text(size),
-                fix="take the size before that loop is made, or a number",
+                fix=Direction("take the size before that loop is made, or a number"),
             )
 
 
@@ -162,7 +164,7 @@ def _check_function(context: TransformContext, op: Operation, args: Arguments) -
                 op=op,
                 required="operations of one function",
                 found=f"@{func.name} and @{other.func.name}",
-                fix="`inline` the call of the function",
+                fix=Direction("`inline` the call of the function"),
             )
 
 
@@ -257,7 +259,7 @@ def _unchanged(transform: type[Transform], where: Location) -> ScheduleError:
             found="the payload as it was",
             schedule=where,
             required="a step with an effect",
-            fix=f"remove the statement, or write `optional {transform.name}(...)`",
+            fix=f"remove the statement, or {left_out_if_idle(where, transform.name)}",
         )
     )
 

@@ -312,7 +312,7 @@ class _Checker:
                 found=f"{counted(len(op.operands), 'operand')}: {', '.join(f'%{v.name}' for v in op.operands)}".strip(
                     ": "
                 ),
-                fix=f"name what may be left out: `{named}`" if named else None,
+                fix=Direction(f"name what may be left out: `{named}`") if named else None,
             )
         if op.result_count is not None and len(op.results) != op.result_count:
             raise op.error(

@@ -41,7 +41,7 @@ def carry_out_of(ctx: TransformContext, op: Operation, loop: Loop) -> None:
                 op=inner,
                 required="a sequential loop",
                 found=inner.opcode,
-                fix="hoist before `parallelize`, or do without `parallel`",
+                fix=Direction("hoist before `parallelize`, or do without `parallel`"),
             )
         if isinstance(inner.destinations[index].type, TensorType):
             try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
 from tcpx.payload.facts import foreign_symbols
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
@@ -272,7 +272,7 @@ class TransformContext:
                 op=op,
                 required=f"a size over the symbols of @{func.name}: {', '.join(s.name for s in func.symbols)}",
                 found=f"{to_text(size)}, with another {', '.join(names)}",
-                fix=f"take the size of an operation in @{func.name}",
+                fix=Direction(f"take the size of an operation in @{func.name}"),
             )
 
     def fail(

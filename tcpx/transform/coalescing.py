@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.broadcasting import have_equal_extents
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.facts import are_equal_at
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, is_linear_in, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
@@ -117,7 +117,7 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
                 op=op,
                 required=f"[.., {', '.join(names)}, ..], or none of them",
                 found=f"[{', '.join(map(str, entries))}]",
-                fix="transpose_result, or fewer dims" if len(run) == len(touched) == len(names) else None,
+                fix=Direction("transpose_result, or fewer dims") if len(run) == len(touched) == len(names) else None,
             )
 
 
@@ -177,7 +177,7 @@ def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str]) -
                 found=f"%{value.name} = {made.opcode}"
                 if is_shown and made is not None
                 else f"%{value.name} is `strided`",
-                fix="leave it out, or make it a tensor of its own",
+                fix=Direction("leave it out, or make it a tensor of its own"),
             )
 
 

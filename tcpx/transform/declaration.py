@@ -31,7 +31,7 @@ from pathlib import Path
 from threading import RLock
 from typing import ClassVar, TypeVar
 
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, ScheduleError
 from tcpx.payload.ir import Operation, Value
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean
@@ -245,7 +245,7 @@ def register(cls: TransformT) -> TransformT:
                 f"two transforms are called `{cls.name}`",
                 required="a name that is free",
                 found=f"`{cls.name}` in {known.__module__} and in {cls.__module__}",
-                fix="give the new one another name",
+                fix=Direction("give the new one another name"),
             )
         )
     _REGISTRY[cls.name] = cls

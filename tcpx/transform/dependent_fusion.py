@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isinf
 
 from tcpx.payload.broadcasting import have_equal_extents
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import index_operands, map_dim
 from tcpx.payload.interfaces import Build, Group, Structured, padded
 from tcpx.payload.ir import Operation, Value
@@ -61,7 +62,7 @@ def fuse_dependent(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
             op=loop,
             required="one result that is not final",
             found=", ".join(f"%{into.results[k].name}" for k in used),
-            fix="compute what needs both in a loop behind",
+            fix=Direction("compute what needs both in a loop behind"),
         )
     running = _reduction(ctx, into, used[0])
     if running is None:
@@ -71,7 +72,7 @@ def fuse_dependent(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
             required="a reduction of the whole result in each iteration",
             found=", ".join(f"%{end.value.name}" for end in into.yields_to(used[0]))
             or "a destination that is passed on",
-            fix="`fuse_dependent` before what is in the loop is tiled",
+            fix=Direction("`fuse_dependent` before what is in the loop is tiled"),
         )
     rewriter.replace_uses(into.results[used[0]], running.after, lambda user: user.is_in(loop))
     first = len(into.destinations)
@@ -104,7 +105,7 @@ def _check_path(ctx: TransformContext, loop: Loop, into: Loop) -> None:
             op=path[1],
             required=f"all that leads from the one to the other in {loop.name}",
             found=f"the path {' -> '.join(f'%{op.name}' for op in path)}",
-            fix=f"`fuse` of %{path[-2].name} into {loop.name} before",
+            fix=Direction(f"`fuse` of %{path[-2].name} into {loop.name} before"),
         )
 
 
@@ -219,7 +220,7 @@ def _check_final(ctx: TransformContext, separation: Separation, running: Running
             op=made,
             required="reductions of what depends on it",
             found=f"a store to %{end.destination.name}",
-            fix="compute it in a loop behind",
+            fix=Direction("compute it in a loop behind"),
         )
 
 

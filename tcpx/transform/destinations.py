@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal, lower_bound
-from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
@@ -178,7 +178,7 @@ def _needs_iteration(loop: Loop, var: Var, why: str) -> VerifyError:
         f"{loop.name} may have no iteration, and its body has a tile of fixed size",
         required=f"at least one iteration, or operations on tiles that may be empty: {why}",
         found=f"{to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}",
-        fix="state in the payload that the size is at least 1, or fuse before the producers",
+        fix=Direction("state in the payload that the size is at least 1, or fuse before the producers"),
     )
 
 

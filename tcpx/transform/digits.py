@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, grows, map_digit, map_dim, map_name, map_symbols
 from tcpx.payload.interfaces import Box, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value
@@ -71,7 +72,7 @@ def _part(ctx: TransformContext, op: Structured, digit: Digit) -> DimDigit | Non
             op=op,
             required=f"a divisor from 2 to the {extent} of `{digit.dim}` in the tile" if extent else "a divisor from 2",
             found=str(radix),
-            fix=f"store `{digit.dim}` whole, or tile it by more",
+            fix=Direction(f"store `{digit.dim}` whole, or tile it by more"),
         )
     return DimDigit(digit.dim, radix, digit.mod is not None)
 
@@ -99,7 +100,7 @@ def _check_partner(
         op=op,
         required=f"{part} and {part.partner}, each once, and `{digit.dim}` nowhere else",
         found=", ".join(str(entry) for entry, _ in parts if entry.dim == digit.dim),
-        fix=f"add {part.partner}" if not others else None,
+        fix=Direction(f"add {part.partner}") if not others else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
@@ -31,7 +32,7 @@ def contraction_of(ctx: TransformContext, factor: ValueRef) -> tuple[Structured,
             op=op,
             required="a sum of products of two factors, such as tcp.matmul or tcp.contract",
             found=f"{op.opcode}: {', '.join(str(r.type) for r in op.results)}",
-            fix=f"specialize({ctx.name_of(op)}, to: contract)" if op.regions else None,
+            fix=f"`specialize({ctx.name_of(op)}, to: contract)` before it" if op.regions else None,
         )
     check_on_tensors(ctx, op)
     return op, factor.index
@@ -47,7 +48,7 @@ def names_of_other(ctx: TransformContext, op: Structured, index: int) -> tuple[s
             op=op,
             required=f"a factor that has {', '.join(summed)}, as its dims",
             found=", ".join(names) if names is not None else "dims by their digits",
-            fix="do this before `pack`" if names is None else None,
+            fix=Direction("do this before `pack`") if names is None else None,
         )
     return names
 

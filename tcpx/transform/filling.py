@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Tileable
@@ -204,7 +205,7 @@ def _check_inside(
                 op=before,
                 required=f"a tile that ends at {to_text(extent)} at the latest",
                 found=f"{to_text(size)} from {to_text(offset)}",
-                fix="pack further inside, in the loop that reads the tile",
+                fix=Direction("pack further inside, in the loop that reads the tile"),
             )
 
 
@@ -329,7 +330,7 @@ def check_filled_by(
             op=loop,
             required=f"tiles that do not depend on {filled_by.name}",
             found=f"{loop.name}, which they depend on",
-            fix="let a loop that the operand does not depend on fill the buffer",
+            fix=Direction("let a loop that the operand does not depend on fill the buffer"),
         )
     for loop in below:
         if loop.is_parallel:
@@ -338,7 +339,7 @@ def check_filled_by(
                 op=loop,
                 required=f"sequential loops between the buffer and %{op.name}",
                 found=loop.opcode,
-                fix="pack further inside",
+                fix=Direction("pack further inside"),
             )
     straight = [op, *below]
     for inside, outside in pairwise(straight):

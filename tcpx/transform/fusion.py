@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.indexing_maps import grows, index_operands, map_dim
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
@@ -173,7 +173,7 @@ def _path(ctx: TransformContext, top: Loop, consumer: Tileable) -> list[Tileable
                 op=op,
                 required="Tiling",
                 found=op.opcode,
-                fix=f"tile %{consumer.name}, and fuse into that loop what leads to it",
+                fix=Direction(f"tile %{consumer.name}, and fuse into that loop what leads to it"),
             )
         outside = [u for r in op.results for u in r.users if id(u) not in needed]
         if op is not consumer and outside:
@@ -200,7 +200,7 @@ def _several_copies(ctx: TransformContext, consumer: Operation, first: Loop, las
         op=last,
         required="one loop that computes all of it",
         found=f"{last.name}, on the way to %{consumer.name}",
-        fix=f"fuse({consumer.name}, into: ...) before the loop is peeled or split",
+        fix=Direction(f"fuse({consumer.name}, into: ...) before the loop is peeled or split"),
     )
 
 
@@ -697,7 +697,7 @@ def _warn_of_indices(
             producer,
             required="a loop whose iterations read tiles of what is fused",
             found=tiles[0].text(),
-            fix="fuse into a loop over a dim that the indices do not name, or leave this statement out",
+            fix=Direction("fuse into a loop over a dim that the indices do not name, or leave this statement out"),
         )
 
 
@@ -739,7 +739,7 @@ def _pull_at(
             producer,
             required="a tile in steps of one element",
             found=part.text(),
-            fix=f"slice what %{producer.name} reads, in the payload: of that it computes what is read alone",
+            fix=Direction(f"slice what %{producer.name} reads, in the payload: of that it computes what is read alone"),
         )
     if producer.pads_operands and part.dense() == part:
         boxes = _boxes_to_pull(producer, source, part, _padded_shape(producer, user) if target is user else shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, ScheduleError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import PROMISE, FuncOp, Operation
 from tcpx.payload.ops.call import Call
@@ -48,7 +48,7 @@ def check_values(ctx: TransformContext, ops: Sequence[Operation]) -> None:
             op=ops[-1],
             required="operations on tensors",
             found=f"%{buffer.name}: {buffer.type}",
-            fix="group before `bufferize`",
+            fix=Direction("group before `bufferize`"),
         )
 
 
@@ -116,7 +116,7 @@ def _broken(made: Group, promised: str, required: str, found: Sequence[Operation
             payload=made.location,
             required=required,
             found=", ".join(f"%{op.name} ({op.opcode})" for op in found) or "nothing",
-            fix=f"{fix}, or make the group without the promise",
+            fix=Direction(f"{fix}, or make the group without the promise"),
         )
     )
 
@@ -130,5 +130,5 @@ def check_not_isolated(ctx: TransformContext, op: Operation, into: Loop) -> None
             op=op,
             required=f"an operation of the group, as {into.name} is",
             found=f"%{op.name} ({op.opcode}) outside it",
-            fix=f"group it with the others, or `dissolve` %{closed.name} first",
+            fix=Direction(f"group it with the others, or `dissolve` %{closed.name} first"),
         )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from tcpx.payload.bounds import upper_bound
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.disjointness import are_apart
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
@@ -88,7 +89,7 @@ def _first_part(ctx: TransformContext, loop: Loop, last: Operation) -> Collectio
             op=loop,
             required="a loop whose results are all that it does",
             found="a loop on buffers",
-            fix="`fission` before `bufferize`",
+            fix=Direction("`fission` before `bufferize`"),
         )
     inside = next((op for op in (last, *last.ancestors()) if op.parent is loop.body), None)
     if inside is None:
@@ -167,7 +168,7 @@ def _slot(ctx: TransformContext, loop: Loop, value: Value) -> _Slot:
             op=value.defining_op,
             required="a tensor, and a loop with a step that is a number now",
             found=f"{value.type}, step {to_text(loop.var.step)}",
-            fix="do this before `vectorize`" if not isinstance(value.type, TensorType) else None,
+            fix=Direction("do this before `vectorize`") if not isinstance(value.type, TensorType) else None,
         )
     shape: list[Dim] = [maximum(0, trip_count(loop))]
     for extent in shape_of(value.type):

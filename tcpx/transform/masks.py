@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, isinf
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import dims, map_dim
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured, Tileable
 from tcpx.payload.ir import Attribute, Block, Operation, Value
@@ -209,7 +210,7 @@ def _check_finite(ctx: TransformContext, link: Link, is_kept: bool) -> None:
             op=link.op,
             required=f"-inf, or at most {least:.3g}",
             found=str(link.number),
-            fix="`assume: true`, if scores of a row differ by less",
+            fix=Direction("`assume: true`, if scores of a row differ by less"),
         )
     if not is_kept:
         raise ctx.fail(
@@ -217,7 +218,7 @@ def _check_finite(ctx: TransformContext, link: Link, is_kept: bool) -> None:
             op=link.op,
             required="a mask that leaves each row an element by positions alone, or one of -inf",
             found=str(link.number),
-            fix="`assume: true`, if no row is masked whole",
+            fix=Direction("`assume: true`, if no row is masked whole"),
         )
 
 

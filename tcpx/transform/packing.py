@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tcpx.payload.bounds import upper_bound
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import from_first, grows, map_digit, map_dim, map_symbols
 from tcpx.payload.interfaces import Box, Structured
 from tcpx.payload.ir import Operation
@@ -81,7 +82,7 @@ def pack(
                 op=op,
                 required="a tile whose every size is bounded",
                 found=f"{current.shape[position]}",
-                fix="tile that dim before packing",
+                fix=Direction("tile that dim before packing"),
             )
     inside = {loop.name for loop in loops_below(op, at)}
     digits = here.sizes(digit_extents(op, operand.index, stored_by))
@@ -102,7 +103,7 @@ def pack(
                 op=op,
                 required="sizes that are known, or bounded, where the buffer is filled",
                 found=to_text(size),
-                fix="pack further inside",
+                fix=Direction("pack further inside"),
             )
     point = InsertPoint.before(outermost)
     start = rewriter.insert(new.empty(TensorType(shape, dtype)), point, f"{base}.buffer")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tcpx.limits import LONGEST_FUNCTION, LONGEST_PART
-from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, ScheduleError
 from tcpx.payload.ir import Attribute, FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Var, to_text
@@ -48,7 +48,7 @@ def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Dia
         payload=func.location,
         required=f"at most {LONGEST_FUNCTION} operations in the body of a function",
         found=f"{len(ops)}: they are calls of {len(made)} functions now",
-        fix="fuse operations into loops, or `outline` parts that repeat",
+        fix=Direction("fuse operations into loops, or `outline` parts that repeat"),
     )
 
 

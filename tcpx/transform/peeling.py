@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal
-from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import DimAttribute, NumberOrSizeAttribute
@@ -71,7 +71,7 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, ..
             f"the loop {loop.name} has no whole step: all of it is the tail",
             required=f"a step below {to_text(var.upper - var.lower)}",
             found=f"step {to_text(var.step)}",
-            fix="tile by 1",
+            fix=Direction("tile by 1"),
         )
     main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL), by_one=scalar)
     _simplify(rewriter, [main, tail])
@@ -147,7 +147,7 @@ def _check_padding(loop: Loop, op: Operation) -> None:
             f"the tail of {loop.name} cannot step by 1: a tile in its body ends in padding",
             required="tiles that lie inside what they are tiles of",
             found=f"%{padded.name}: {padded.type}",
-            fix="peel without `scalar`, or pad only the other dims",
+            fix=Direction("peel without `scalar`, or pad only the other dims"),
         )
 
 
@@ -159,7 +159,7 @@ def _check_condition(loop: Loop, op: Operation) -> None:
             f"the tail of {loop.name} cannot step by 1: a condition in its body depends on the step",
             required=f"conditions without %{var.name}",
             found=predicate.to_text(),
-            fix="peel without `scalar`",
+            fix=Direction("peel without `scalar`"),
         )
 
 
@@ -176,7 +176,7 @@ def _check_numbers(loop: Loop, op: Operation) -> None:
                 f"the tail of {loop.name} cannot step by 1: a number in its body depends on the step",
                 required=f"numbers without %{loop.var.name}",
                 found=f"{field.key} = {to_text(number)}",
-                fix="peel without `scalar`",
+                fix=Direction("peel without `scalar`"),
             )
 
 
@@ -189,7 +189,7 @@ def _check_elements(loop: Loop) -> None:
             f"the tail of {loop.name} cannot step by 1: its body computes more than what is left of its range",
             required=f"tiles that end at {to_text(loop.var.upper)}",
             found=error.diagnostic.found,
-            fix="peel without `scalar`, or before the loop is split",
+            fix=Direction("peel without `scalar`, or before the loop is split"),
         ) from error
 
 
@@ -202,7 +202,7 @@ def _moving_with(var: Var, offset: Dim, op: Operation) -> Dim:
         f"the tail of %{var.name} cannot step by 1: a subset in its body is numbered by whole steps",
         required=f"offsets that move with %{var.name}",
         found=to_text(offset),
-        fix="peel without `scalar`, or before the operand is packed",
+        fix=Direction("peel without `scalar`, or before the operand is packed"),
     )
 
 
@@ -215,7 +215,7 @@ def _check_rest_moves(var: Var, subset: Tile, op: Operation) -> None:
                 f"the tail of %{var.name} cannot step by 1: a subset in its body is numbered by whole steps",
                 required=f"offsets that move with %{var.name}",
                 found=subset.text(),
-                fix="peel without `scalar`, or before the operand is packed",
+                fix=Direction("peel without `scalar`, or before the operand is packed"),
             )
 
 
@@ -247,7 +247,7 @@ def _ends_elsewhere(loop: Loop, found: str, op: Operation) -> Exception:
         f"the tail of {loop.name} cannot step by 1: a tile in its body ends where another range does",
         required=f"tiles that end at {to_text(loop.var.upper)}",
         found=found,
-        fix="peel without `scalar` or before the loop is split, or tile without `tail: pad`",
+        fix=Direction("peel without `scalar` or before the loop is split, or tile without `tail: pad`"),
     )
 
 

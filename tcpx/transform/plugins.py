@@ -8,7 +8,7 @@ import traceback
 import warnings
 from importlib.metadata import EntryPoint, entry_points
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, TcpxError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, TcpxError
 from tcpx.payload.python_lines import frame_outside
 from tcpx.transform.declaration import Transform, register
 from tcpx.transform.language.builtins import FUNCTIONS
@@ -76,7 +76,7 @@ def _load(entry: EntryPoint) -> Diagnostic | None:
             required="a module that can be imported, or a transform in it",
             found=f"{type(error).__name__}: {error}",
             notes=(_from(entry),),
-            fix=f"repair or uninstall {_package(entry)}",
+            fix=Direction(f"repair or uninstall {_package(entry)}"),
         )
     return None
 
@@ -92,7 +92,7 @@ def _hidden(entry: EntryPoint, names: set[str]) -> Diagnostic | None:
         required="names that are no functions or keywords of the schedule language",
         found=", ".join(f"`{name}`" for name in taken),
         notes=(_from(entry),),
-        fix="give the transform another name",
+        fix=Direction("give the transform another name"),
     )
 
 

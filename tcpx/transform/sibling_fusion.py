@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.bounds import is_equal
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, to_text
@@ -53,7 +54,7 @@ def check_alike(ctx: TransformContext, loop: Loop, into: Loop) -> None:
             op=loop,
             required="two loops in one block",
             found="one loop" if loop is into else "loops in different blocks",
-            fix=None if loop is into else "`fuse_siblings` of the loops round them first",
+            fix=None if loop is into else Direction("`fuse_siblings` of the loops round them first"),
         )
     on_memory = next((each for each in (loop, into) if not is_pure(each)), None)
     if on_memory is not None:
@@ -62,7 +63,7 @@ def check_alike(ctx: TransformContext, loop: Loop, into: Loop) -> None:
             op=on_memory,
             required="loops whose results are all that they do",
             found="a loop on buffers",
-            fix="`fuse_siblings` before `bufferize`",
+            fix=Direction("`fuse_siblings` before `bufferize`"),
         )
     if loop.opcode != into.opcode or loop.unrolled != into.unrolled:
         raise ctx.fail(

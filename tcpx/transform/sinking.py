@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import index_operands
 from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable, padded
@@ -119,7 +120,7 @@ def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[i
         required="a product or quotient with a number, or with what is repeated along some dims, or a choice between "
         "numbers and 0 by a condition that is",
         found=f"{scale.opcode}({', '.join(f'%{v.name}' for v in scale.operands)})",
-        fix="`tcp.broadcast` of what has less dims",
+        fix=Direction("`tcp.broadcast` of what has less dims"),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tcpx.limits import MOST_VERSIONS
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Direction, Location
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.generic import Yield
@@ -95,7 +95,7 @@ def _check_count(ctx: TransformContext, op: Operation, copies: Iterable[Operatio
             op=op,
             required=f"at most {MOST_VERSIONS} versions of one operation",
             found=f"{len(sides)}, with those of this `specialize` in each of the ones before",
-            fix='ask less often, or only where it matters: specialize x.copy("when 0") when ..',
+            fix=Direction('ask less often, or only where it matters: specialize x.copy("when 0") when ..'),
         )
 
 
@@ -116,7 +116,7 @@ def _check_known(ctx: TransformContext, first: Operation, predicates: Sequence[P
             op=first,
             required="a condition on what is known where one of them is chosen",
             found=f"the loop variable {', '.join(dict.fromkeys(unknown))}",
-            fix="make versions of what is in the loop, or do it before the loop is made",
+            fix=Direction("make versions of what is in the loop, or do it before the loop is made"),
         )
 
 
@@ -130,7 +130,7 @@ def _assert(ctx: TransformContext, first: Operation, predicates: Sequence[Predic
             op=first,
             required="conditions on the sizes a kernel is called with, which are checked before it starts",
             found=f"the loop variable {', '.join(dict.fromkeys(inner))}",
-            fix="schedule the rest in `else { ... }`",
+            fix=Direction("schedule the rest in `else { ... }`"),
         )
     func = ctx.rewriter.func_of(first)
     made = Assert.of(alternatives, failure.message)
@@ -177,7 +177,7 @@ def _only_version(ctx: TransformContext, ops: Sequence[Operation], predicate: Pr
                 op=ops[0],
                 required="versions of operations on tensors",
                 found=f"%{value.name}: {value.type}",
-                fix="specialize before vectorize",
+                fix=Direction("specialize before vectorize"),
             )
     nothing = [new.empty(v.type) for v in used]
     for op, value in zip(nothing, used, strict=True):

@@ -2,7 +2,7 @@
 
 import re
 
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Direction, Location
 from tcpx.payload.facts import Facts
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
@@ -125,6 +125,12 @@ def with_argument(where: Location, name: str, parameter: str, value: str) -> str
     if re.search(rf"\b{parameter}:", text):
         return re.sub(rf"\b{parameter}:\s*[^,)]+", f"{parameter}: {value}", text)
     return f"{text[:-1]}, {parameter}: {value})"
+
+
+def left_out_if_idle(where: Location | None, name: str) -> str:
+    """How to write a step that changes nothing here, and may elsewhere."""
+    call = re.search(rf"\b{name}\(.*\)$", where.span) if where is not None and where.printed is None else None
+    return f"write `optional {call[0]}`" if call is not None else Direction(f"write `optional {name}(..)`")
 
 
 def tails_round(op: Operation) -> list[Loop]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tcpx.payload.bounds import is_equal, is_less_equal
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_name
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
@@ -124,7 +125,7 @@ def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
             op=op,
             required="an operation on tensors",
             found=", ".join(str(result.type) for result in op.results),
-            fix="do this before `vectorize` and `bufferize`",
+            fix=Direction("do this before `vectorize` and `bufferize`"),
         )
 
 
@@ -136,7 +137,7 @@ def check_not_whole(ctx: TransformContext, op: Tileable, dim: str, done: str) ->
             op=op,
             required="another dim",
             found=f"whole dim `{dim}`",
-            fix=None if isinstance(op, Structured) else "decompose the operation first",
+            fix=None if isinstance(op, Structured) else Direction("decompose the operation first"),
         )
 
 

@@ -72,7 +72,7 @@ def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
         op=changed or op,
         required="the neutral element for each reduction of the loop, of finite operands, beside it",
         found=(changed or op).opcode,
-        fix="`trim` before what is in the loop is tiled",
+        fix=Direction("`trim` before what is in the loop is tiled"),
     )
 
 

@@ -80,7 +80,7 @@ def _checked(ctx: TransformContext, op: Operation) -> Structured:
             op=op,
             required="a structured operation",
             found=op.opcode,
-            fix=f"decompose({ctx.name_of(op)}) first" if "composite" in op.tree_classes() else None,
+            fix=f"`decompose({ctx.name_of(op)})` before it" if "composite" in op.tree_classes() else None,
         )
     check_on_tensors(ctx, op)
     chosen = [it for it in op.iterators() if it.is_sequential or it.is_whole]

@@ -99,7 +99,7 @@ def test_one_nest_and_what_is_none() -> None:
     check_mlp(tcpx.compile(tcpx.parse(MLP), tcpx.parse_schedule(NEST), target="generic"))
     found = refused(MLP, NEST.partition("{")[2].replace("fuse(relu, into: i)\n}", "require i == i"), "generic")
     (shown,) = re.findall(r"^```\nerror: (the group.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert shown == f"{found.message}\n  required: {found.required}\n  found: {found.found}\n  fix: {found.fix}\n"
+    assert shown == f"{found.message}\n  required: {found.required}\n  found: {found.found}\n  hint: {found.fix}\n"
 
 
 ROWS = """\

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Range, Value, register
@@ -29,7 +30,7 @@ class BitsOnly(SameType):
                 "the operation is defined on integers",
                 required="an integer type or i1" if self.takes_truth else "an integer type",
                 found=dtype.name,
-                fix=f"tcp.bitcast reads an {dtype} as an integer" if dtype.is_float else None,
+                fix=Direction(f"tcp.bitcast reads an {dtype} as an integer") if dtype.is_float else None,
             )
         super().verify()
 
@@ -147,7 +148,7 @@ class Bitcast(Conversion):
                 "operand and result have elements of one width",
                 required=f"a dtype of {source.bits} bits",
                 found=f"{dest}, of {dest.bits} bits",
-                fix="tcp.cast converts the numbers",
+                fix=Direction("tcp.cast converts the numbers"),
             )
         self.check_kind(self.operand)
         super().verify()

@@ -10,6 +10,7 @@ from typing import Protocol, SupportsFloat, cast
 import ml_dtypes
 import numpy as np
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
@@ -61,7 +62,9 @@ class Const(Operation):
                 "a constant has a static shape",
                 required="dims that are numbers",
                 found=str(self.result.type),
-                fix="tcp.fill repeats a value in a tensor of any size" if "value" in self.attributes else None,
+                fix=Direction("tcp.fill repeats a value in a tensor of any size")
+                if "value" in self.attributes
+                else None,
             )
         if "value" in self.attributes:
             check_literal(self, self.attributes["value"], dtype_of(self.result.type))

@@ -10,7 +10,7 @@ from typing import ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from tcpx.payload.diagnostics import statements_to_write
+from tcpx.payload.diagnostics import Direction, statements_to_write
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, Operand, OptionalOperand
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_dims, map_name
@@ -183,7 +183,7 @@ class Contract(ContractBase):
                 f"`out` lists `{wrong}`" + (" twice" if out.count(wrong) > 1 else ", which no operand has"),
                 required=f"dims of the operands, each once: {', '.join(read) or 'there are none'}",
                 found=", ".join(f'"{d}"' for d in out),
-                fix=None if wrong in read else f"tcp.broadcast the result along `{wrong}`",
+                fix=None if wrong in read else Direction(f"tcp.broadcast the result along `{wrong}`"),
             )
         for key, indexing_map in zip(self.operand_names, self.maps(), strict=True):
             digits = [digit for e in indexing_map if (digit := map_digit(e)) is not None]

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.fields import ElementsAttribute
 from tcpx.payload.ir import Block, Operation, Value, register
 from tcpx.payload.ops.assertion import Assert
@@ -100,7 +101,7 @@ class Expand(Shorthand):
                     f"whether dim {k} of %{self.operand.name} is 1 changes while the kernel runs",
                     required="sizes that are known when the kernel is called",
                     found=held,
-                    fix="expand it outside of the loop",
+                    fix=Direction("expand it outside of the loop"),
                 )
         if len(open_dims) > MOST_OPEN:
             raise self.error(

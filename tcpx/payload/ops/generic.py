@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ChoiceAttribute, DimsAttribute, FlagAttribute, NumberAttribute, OptionalOperand
 from tcpx.payload.indexing_maps import (
@@ -328,7 +329,7 @@ class Generic(Structured):
                 "`fill` is what is read where an index is outside",
                 required=f'out_of_range = "{FILL}"',
                 found=f'out_of_range = "{self.out_of_range}"',
-                fix="leave out `fill`, or fill instead",
+                fix=Direction("leave out `fill`, or fill instead"),
             )
         accumulates = bool(self.inits) or self.reduces
         if self.is_sequential:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, VerifyError
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.assertion import Assert
@@ -76,7 +76,7 @@ class Lowering:
                 "this operation on tensors has no form on buffers",
                 required="a structured or composite operation, data movement, or a loop",
                 found="none of these",
-                fix="give it the interface Structured, or Composite, or a recipe (`BUFFERIZED`)",
+                fix=Direction("give it the interface Structured, or Composite, or a recipe (`BUFFERIZED`)"),
             )
 
     # -- operations ----------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """What a call means: the thing called, and which argument goes to which parameter. Serves checker and engine."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.payload.ir import operation_classes
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import Transform, known_transform, plugin_notes, transforms
@@ -11,7 +13,8 @@ from tcpx.transform.language.builtins import FUNCTIONS, Function
 from tcpx.transform.language.hints import FOREIGN_CALLS
 from tcpx.transform.language.kinds import MAPS
 from tcpx.transform.language.loader import Unit
-from tcpx.transform.language.other_systems import OTHER_SYSTEMS
+from tcpx.transform.language.other_systems import OTHER_SYSTEMS, of_method
+from tcpx.transform.language.printed_expressions import print_expression
 
 
 @frozen
@@ -106,10 +109,18 @@ def _import(alias: str, where: Location, unit: Unit) -> Unit:
                 schedule=where,
                 required="the alias of an import",
                 found=", ".join(unit.imports) or "no imports",
-                fix=did_you_mean(alias, unit.imports),
+                fix=did_you_mean(alias, unit.imports) or _without_alias(alias, where),
             )
         )
     return imported
+
+
+def _without_alias(alias: str, where: Location) -> str | None:
+    """Names of MLIR's dialects, and the objects of other systems' schedules."""
+    name = re.match(rf"{re.escape(alias)}\.(\w+)", where.text[where.column - 1 :])
+    if name is not None and f"tcp.{name[1]}" in operation_classes():
+        return f"write `{name[1]}`"
+    return of_method(name[1]) if name is not None else None
 
 
 def _imported(function: ast.Attribute, alias: str, unit: Unit) -> SequenceCallee | FunctionCallee:
@@ -156,6 +167,7 @@ def bind_arguments(
                     argument.location,
                     signature,
                     did_you_mean(argument.name, names)
+                    or _by_its_name(argument, [name for name in required if name not in bound], call)
                     or (
                         f"`{sizes}` are in brackets: `[{argument.location.span}]`"
                         if sizes and sizes not in bound
@@ -175,6 +187,15 @@ def bind_arguments(
     if missing:
         raise _misfit(f"`{what}` needs `{missing[0]}`", call.location, signature)
     return {name: bound[name] for name in names if name in bound}
+
+
+def _by_its_name(argument: ast.Argument, missing: list[str], call: ast.Call) -> str | None:
+    """The one argument that is missing, where a value is given by another name: `fuse(x, at: i)`."""
+    given = [each.name for each in call.arguments]
+    left = [name for name in missing if name not in given]
+    value = argument.value
+    is_value = isinstance(value, ast.Name | ast.Attribute | ast.Call)
+    return f"write `{left[0]}: {print_expression(value)}`" if len(left) == 1 and is_value else None
 
 
 def _misfit(message: str, where: Location, signature: str, fix: str | None = None) -> ScheduleError:

@@ -7,7 +7,7 @@ from math import isinf
 from lark import Token, Tree
 
 from tcpx.limits import DEEPEST_NESTING, INT64_MAX
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import (
     Argument,
@@ -71,7 +71,7 @@ class ExpressionBuilder:
                     schedule=self.source.of(tree),
                     required=f"at most {DEEPEST_NESTING} blocks, lists, calls, operators and signs within one another",
                     found=f"{self._depth + 1} of them",
-                    fix="name a part with `let`, or make it a sequence",
+                    fix=Direction("name a part with `let`, or make it a sequence"),
                 )
             )
         self._depth += 1

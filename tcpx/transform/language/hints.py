@@ -204,6 +204,7 @@ _HINTS: Sequence[tuple[Applies, str]] = (
         lambda p: "ELSE" in p.accepted and "PLUS" in p.accepted,
         Direction("a value under a condition has an `else`: write `a if c else b`"),
     ),
+    (lambda p: p.kind in ("COLON", "_ARROW") and "_FATARROW" in p.accepted, "write `=>`"),
     (
         lambda p: p.kind in ("COMMA", "RPAR") and p.accepted == _ONLY["COLON"],
         Direction("a parameter has a type, as in `root: func` and `x: op<contract>`"),

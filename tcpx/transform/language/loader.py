@@ -10,7 +10,7 @@ from typing import Final
 
 from tcpx.installed import LIBRARY
 from tcpx.limits import DEEPEST_NESTING
-from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ScheduleError
 from tcpx.payload.text.file import UnreadableError, is_file, read_text, unusual_path
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean
@@ -91,7 +91,11 @@ class Program:
                 required=f"one of {', '.join(known)}" if known else "a `schedule` in the file",
                 found=name or f"{len(known)} schedules",
                 fix=did_you_mean(name, known)
-                or ("keep one; let the others be sequences, or files of their own" if len(known) > 1 else None),
+                or (
+                    Direction("keep one; let the others be sequences, or files of their own")
+                    if len(known) > 1
+                    else None
+                ),
             )
         )
 

@@ -29,6 +29,9 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
         "`coalesce(i)` for a loop and the one in it; `coalesce(x, [h, w])` before they are tiled",
     ),
     ("compute_root", "nothing: an operation that is not fused is computed whole"),
+    ("vectorize_children_and_apply_patterns", "`vectorize(i)`"),
+    ("bufferize_to_allocation", "`promote(mm.out, at: i)`, or `pack(mm.rhs, [k, n], at: i)`"),
+    ("hoist_loop_invariant_subsets", "`hoist_accumulator(mm, out_of: kk)`"),
     ("compute_with", "`fuse_siblings(kk, into: i)`, of loops with the same iterations"),
     ("store_root", "`fuse(x, into: i, keep: true)`: the loop computes each element once, for all that read it"),
     ("clone_in", "`fuse(x, into: i, recompute: true)`: the loop has a copy of its own"),
@@ -36,7 +39,10 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ("align_storage storage_align", "`pack(mm.rhs, [k, n pad 16], at: i)`"),
     ("print_loop_nest print_tir", "`print(root)`"),
     ("extract_subproc outline_block", "`outline([mm, x])`"),
-    ("replace_all replace_with_instr", "`select_instructions(root)`; a row of the target is named by `lower_to`"),
+    (
+        "replace replace_all replace_with_instr",
+        "`select_instructions(root)`; a row of the target is named by `lower_to`",
+    ),
     ("split_handle split_handles", "`for y in match some contract in root { print(y) }`"),
     ("num_associations", "`len(x)`"),
     ("pad_einsum decompose_padding", "`pad(mm, [m: 6])`"),
@@ -89,8 +95,12 @@ _NOTHING: Final[tuple[tuple[str, str], ...]] = (
         "loops come from operations: `tile(mm, [m: 6])` makes one, `fuse(x, into: i)` moves an operation into it",
     ),
     (
-        "memoize ring_buffer bind_config write_config bind_expr commute_expr rewrite_expr apply_registered_pass",
+        "memoize ring_buffer async bind_config write_config bind_expr commute_expr rewrite_expr apply_registered_pass",
         "there is no such step; plugins add steps: docs/plugins.md",
+    ),
+    (
+        "wildcard is_op is_const is_constant has_attr has_dtype has_shape optional_op",
+        "a pattern is written as equations: `let y = match one { max(matmul(_, _), 0.0) } in root where rank(it) == 2`",
     ),
     (
         "pack_greedily propagate_layout multitile_sizes pipeline set_precision set_accumulator_type reuse_buffer "
@@ -109,4 +119,6 @@ OTHER_SYSTEMS: Final = {
 
 def of_method(name: str) -> Direction | None:
     """The fix for a method that is called so elsewhere: of a function, a schedule or a block."""
+    if name in ("in", "in_"):  # a keyword, which is a name only after a dot
+        return Direction("write `pack(mm.rhs, [k, n], at: i)`, which copies what is read")
     return OTHER_SYSTEMS.get(name.lower().rstrip("_"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
@@ -71,7 +72,7 @@ class Decompose(Transform):
                     op=op,
                     required="an operation on tensors, or one that has none, such as tcp.exp",
                     found=f"%{op.name}: {op.result.type}",
-                    fix="decompose it before vectorize",
+                    fix=Direction("decompose it before vectorize"),
                 )
             short = made.opcode.split(".")[-1]
             made.location = op.location

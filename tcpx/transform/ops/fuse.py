@@ -1,5 +1,6 @@
 """fuse: move a producer into a loop that reads it, or a consumer into the loop that computes its operand."""
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, StYield
@@ -96,7 +97,7 @@ class Fuse(Transform):
                 op=op,
                 required="`recompute` or `keep`",
                 found="both",
-                fix="leave one of them out",
+                fix=Direction("leave one of them out"),
             )
         check_not_isolated(ctx, op, loop)
         here = ancestor_in(loop, op.parent) if op.parent is not None else None
@@ -125,5 +126,5 @@ def _check_on_tensors_inside(ctx: TransformContext, op: Operation, loop: Loop) -
                 op=op,
                 required="a loop whose body is on tensors",
                 found=str(inner.operands[0].type),
-                fix=f"fuse({op.name}, into: ...) before `vectorize`",
+                fix=Direction(f"fuse({op.name}, into: ...) before `vectorize`"),
             )

@@ -1,5 +1,6 @@
 """generalize: write an operation as `tcp.generic`."""
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import generalize, positions_of_sizes
 from tcpx.payload.sizes import to_text
@@ -53,7 +54,7 @@ class Generalize(Transform):
                 op=op,
                 required="a named structured operation",
                 found=op.opcode,
-                fix="decompose it first" if not isinstance(op, Structured) else None,
+                fix=Direction("decompose it first") if not isinstance(op, Structured) else None,
             )
         if found := positions_of_sizes(op):
             raise ctx.fail(
@@ -61,6 +62,6 @@ class Generalize(Transform):
                 op=op,
                 required="positions of numbers and dims, no sizes",
                 found=f"the position `{', '.join(map(to_text, found))}`",
-                fix="coalesce its reduction dims first",
+                fix=Direction("coalesce its reduction dims first"),
             )
         return (replace_with(ctx.rewriter, op, generalize(op)),)

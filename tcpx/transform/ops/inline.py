@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import PROMISE
 from tcpx.payload.ops.call import Call
 from tcpx.transform.declaration import (
@@ -56,7 +57,7 @@ class Inline(Transform):
                 op=call,
                 required="a call of a function on tensors",
                 found=call.opcode,
-                fix="inline before `bufferize`",
+                fix=Direction("inline before `bufferize`"),
             )
         if PROMISE in call.called.attributes:
             raise ctx.fail(
@@ -64,7 +65,7 @@ class Inline(Transform):
                 op=call,
                 required="a call of a function that is not promised",
                 found=f"promise = {call.called.attributes[PROMISE]}",
-                fix="`outline` the operations, or make the group without the promise",
+                fix=Direction("`outline` the operations, or make the group without the promise"),
             )
         inline(ctx.rewriter, call)
         return ()

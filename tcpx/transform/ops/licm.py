@@ -11,6 +11,7 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.invariants import loop_invariants, move_before
+from tcpx.transform.static_tiles import left_out_if_idle
 
 
 @register
@@ -63,7 +64,7 @@ class Licm(Transform):
                 op=loop,
                 required=f"an operation in its body that does not depend on %{loop.var.name}",
                 found="none",
-                fix="optional licm(..)",
+                fix=left_out_if_idle(ctx.location, self.name),
             )
         move_before(ctx.rewriter, loop, found)
         return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.payload.diagnostics import ScheduleError, VerifyError
+from tcpx.payload.diagnostics import Direction, ScheduleError, VerifyError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.call import Call
@@ -113,7 +113,9 @@ def lower_to(ctx: TransformContext, op: Operation, *names: str) -> Call:
             op=op,
             required=known.required,
             found=known.found,
-            fix="tile it with `tail: pad`, so that every tile is whole, or give the row symbols with these bounds",
+            fix=Direction(
+                "tile it with `tail: pad`, so that every tile is whole, or give the row symbols with these bounds"
+            ),
         ) from error
     return made
 
@@ -129,7 +131,7 @@ def _row(ctx: TransformContext, op: Operation, wanted: Sequence[str]) -> KernelR
             required=", ".join(known) or "a target with `kernels` in its table",
             found=", ".join(wanted),
             fix=did_you_mean(wanted[0], known)
-            or "name a row that it has as `fallback`, or `try { .. } else { .. }` does without",
+            or Direction("name a row that it has as `fallback`, or `try { .. } else { .. }` does without"),
         )
     return found
 
@@ -147,7 +149,7 @@ def _function(ctx: TransformContext, op: Operation, row: KernelRow) -> FuncOp:
             op=op,
             required=f"a name that is free for the row {row.name}",
             found=known.text().partition("\n")[0],
-            fix="give the function of the payload another name",
+            fix=Direction("give the function of the payload another name"),
         )
     return known
 

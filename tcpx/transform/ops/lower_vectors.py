@@ -1,5 +1,6 @@
 """lower_vectors: split register tiles into 1-D vectors of the target."""
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.transform.declaration import (
@@ -73,7 +74,7 @@ class LowerVectors(Transform):
                 op=root,
                 required="a function or a loop, all of whose body is lowered",
                 found=root.opcode,
-                fix="name the loop round it",
+                fix=Direction("name the loop round it"),
             )
         for remark in lower_vectors(ctx.rewriter, root, ctx.target):
             ctx.remark(remark.message)

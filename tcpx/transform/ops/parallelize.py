@@ -1,5 +1,6 @@
 """parallelize: distribute the iterations of a loop over threads."""
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.disjointness import are_apart
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel, StYield
@@ -111,7 +112,7 @@ def _check(ctx: TransformContext, loop: Loop) -> None:
             op=loop,
             required="a loop whose iterations may run in any order",
             found=f"{loop.unrolled} iterations one after the other",
-            fix="unroll a loop inside of it",
+            fix=Direction("unroll a loop inside of it"),
         )
     grid = {loop, *_grid_round(loop), *_grid_in(loop)}
     around = [a for a in (*loop.ancestors(), *loop.walk()) if isinstance(a, Loop) and a.is_parallel]
@@ -139,7 +140,7 @@ def _check(ctx: TransformContext, loop: Loop) -> None:
                     op=store,
                     required="disjoint subsets, proved from offset and step",
                     found=store.subset.text(),
-                    fix="tile a parallel dim instead of a reduction",
+                    fix=Direction("tile a parallel dim instead of a reduction"),
                 )
         for user in dest.users:
             if isinstance(user, Materialize) and any(user.subset != s.subset for s in stores):

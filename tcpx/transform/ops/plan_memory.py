@@ -1,5 +1,6 @@
 """plan_memory: place the buffers in the workspace."""
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.runs import threads_of
@@ -77,7 +78,7 @@ class PlanMemory(Transform):
                 op=func,
                 required="a function on buffers",
                 found="a function on tensors",
-                fix="bufferize the function before",
+                fix=Direction("bufferize the function before"),
             )
         plan_memory(ctx.rewriter, func, ctx.threads)
         return ()

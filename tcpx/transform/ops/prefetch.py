@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
@@ -118,7 +119,7 @@ class Prefetch(Transform):
                 op=read.defining_op,
                 required="an operand, or `for: write`",
                 found=f"a result of {read.defining_op.opcode}",
-                fix=f"prefetch(.., at: {loop.name}, for: write)",
+                fix=Direction(f"prefetch(.., at: {loop.name}, for: write)"),
             )
         if write:
             targets = _written(loop, counted)

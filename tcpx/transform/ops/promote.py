@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, OnSubset, StYield
@@ -103,7 +103,7 @@ class Promote(Transform):
                 op=maker,
                 required="the innermost loop of the grid",
                 found=loop.name,
-                fix=f"promote in {maker.name}",
+                fix=Direction(f"promote in {maker.name}"),
             )
         index = maker.results.index(written)
         start = maker.operands[index]
@@ -133,7 +133,7 @@ def _store(ctx: TransformContext, loop: Loop, value: Value) -> StYield:
             op=loop,
             required="a loop that yields what it computes",
             found="vector.write",
-            fix="do this before `bufferize`",
+            fix=Direction("do this before `bufferize`"),
         )
     stores = [s for k in range(len(loop.destinations)) for s in loop.yields_to(k)]
     found = [s for s in stores if any(v is value for v in _ways_to(s.operands[0]))]
@@ -156,7 +156,7 @@ def _at_once(ctx: TransformContext, loop: Loop, value: Value, store: StYield, ma
             op=store,
             required=required,
             found=maker.opcode,
-            fix="promote before `specialize`",
+            fix=Direction("promote before `specialize`"),
         )
     return ctx.fail(
         f"an iteration of {loop.name} writes %{value.name} at once",

@@ -15,6 +15,7 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.loop_order import swap
+from tcpx.transform.static_tiles import left_out_if_idle
 
 
 @register
@@ -95,5 +96,5 @@ def _check(ctx: TransformContext, nest: list[Loop], wanted: list[str]) -> None:
             op=nest[0],
             required="another order",
             found=", ".join(wanted),
-            fix="optional reorder(..)",
+            fix=left_out_if_idle(ctx.location, "reorder"),
         )

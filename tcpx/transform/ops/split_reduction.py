@@ -1,6 +1,7 @@
 """split_reduction: compute partial results of a reduction, and combine them by a second one."""
 
 from tcpx.limits import shortened
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
@@ -91,7 +92,7 @@ class SplitReduction(Transform):
                 op=op,
                 required="an operation of the operation tree",
                 found=op.opcode,
-                fix="decompose it first",
+                fix=Direction("decompose it first"),
             )
         check_on_tensors(ctx, op)
         _check_dim(ctx, op, dim)
@@ -152,7 +153,7 @@ def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
             op=op,
             required=f"parts of `{outer}`, tiles of 1 of it, or a combiner that is declared `commutative`",
             found=f"`{outer}` of {to_text(op.size_of(outer))}",
-            fix=f"tile({ctx.name_of(op)}, [{outer}: 1]) first",
+            fix=f"`tile({ctx.name_of(op)}, [{outer}: 1])` before it",
         )
 
 
@@ -166,7 +167,7 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
             found=f"`{dim}` with {to_text(op.valid[dim])} that count"
             if dim in op.valid
             else "one that is not declared `commutative`",
-            fix="`parts`, which keeps the order",
+            fix=Direction("`parts`, which keeps the order"),
         )
     if parallel:
         raise ctx.fail(
@@ -184,7 +185,7 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
                 op=op,
                 required="positions of dims and numbers",
                 found=to_text(position.expression),
-                fix="`parts`, or a reduction of one dim after the other",
+                fix=Direction("`parts`, or a reduction of one dim after the other"),
             )
     extent = op.size_of(dim)
     if is_equal(mod(extent, factor), 0) is True:
@@ -199,5 +200,5 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
                 op=op,
                 required=f"a factor that divides `{dim}`, or padding that changes no result, in every operand",
                 found=f"{to_text(extent)} elements, and `{op.operand_roles[index]}` without {lacks}",
-                fix="`parts`, which needs no padding",
+                fix=Direction("`parts`, which needs no padding"),
             )

@@ -1,5 +1,6 @@
 """stream: write past the caches."""
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.types import BufferType
 from tcpx.transform.declaration import (
@@ -77,7 +78,7 @@ class Stream(Transform):
                     op=loop,
                     required="a loop that yields what it computes",
                     found=op.opcode,
-                    fix="do this before `bufferize`",
+                    fix=Direction("do this before `bufferize`"),
                 )
         found = [store for index in range(len(loop.destinations)) for store, _ in writes(loop, index)]
         if not found:
@@ -95,7 +96,7 @@ class Stream(Transform):
                     op=reader,
                     required="a result that is not read in the loop",
                     found=reader.opcode,
-                    fix="hoist the accumulator, or stream a loop round it that writes each element once",
+                    fix=Direction("hoist the accumulator, or stream a loop round it that writes each element once"),
                 )
         aligned = None if changes_in_place(loop) else align(ctx.rewriter, loop)
         mark(ctx.rewriter, aligned or loop)

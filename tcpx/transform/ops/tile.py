@@ -1,10 +1,12 @@
 """tile: loops around an operation, one tile of its result per iteration."""
 
 from tcpx.payload.bounds import is_less_equal, lower_bound, upper_bound
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, ceildiv, maximum, to_text
+from tcpx.suggestions import did_you_mean, numbered_dim
 from tcpx.transform.declaration import (
     BOOL,
     DIM_STEPS,
@@ -140,7 +142,7 @@ def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -
             op,
             required=f"tiles of less than {to_text(around[-1].var.step)}, {source}",
             found=f"{dim}: {to_text(size)}",
-            fix=f"`{ctx.name_of(op)}.loop({dim})` is that loop",
+            fix=Direction(f"`{ctx.name_of(op)}.loop({dim})` is that loop"),
         )
 
 
@@ -153,7 +155,7 @@ def _check_order(ctx: TransformContext, op: Tileable, dim: str) -> None:
             op=op,
             required=f"tiles of 1 of `{outer}` first, or a combiner that is declared `commutative`",
             found=f"`{outer}` of {to_text(op.size_of(outer))}",
-            fix=f"[{outer}: 1, {dim}: ...]",
+            fix=Direction(f"[{outer}: 1, {dim}: ...]"),
         )
 
 
@@ -218,6 +220,7 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             op=op,
             required=f"a dim of {op.opcode}: {', '.join(iterators) or 'none'}",
             found=dim,
+            fix=did_you_mean(dim, iterators) or numbered_dim(dim, tuple(iterators)),
         )
     positive = is_less_equal(1, size)
     if positive is not True:
@@ -227,7 +230,7 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             op=op,
             required="at least 1",
             found=to_text(size),
-            fix=None if never else "max(1, ...)",
+            fix=None if never else Direction("max(1, ...)"),
         )
     least = lower_bound(size)
     if least is not None and least > LARGEST:
@@ -250,7 +253,7 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             op=op,
             required="a reduction of the operation tree",
             found=op.opcode,
-            fix="decompose the operation first" if not isinstance(op, Structured) else None,
+            fix=Direction("decompose the operation first") if not isinstance(op, Structured) else None,
         )
     if tail == "shift":
         _check_shifts(ctx, op, dim, parallel)

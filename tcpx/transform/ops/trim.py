@@ -1,5 +1,6 @@
 """trim: end a loop once a condition on positions cannot hold any more."""
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.transform.declaration import (
     LOOP,
@@ -92,7 +93,7 @@ class Trim(Transform):
                 op=op,
                 required="an operation that every iteration computes",
                 found="it in another block",
-                fix="`trim` before what is in the loop is tiled",
+                fix=Direction("`trim` before what is in the loop is tiled"),
             )
         trim(ctx, op, loop)
         return ()

@@ -4,6 +4,7 @@ import re
 
 from tcpx.limits import MOST_COPIES, MOST_UNROLLED, shortened
 from tcpx.payload.bounds import is_equal
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import UNROLLED, Loop, trip_count
@@ -22,7 +23,7 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.editing import loops_stepping
-from tcpx.transform.static_tiles import with_argument
+from tcpx.transform.static_tiles import left_out_if_idle, with_argument
 from tcpx.transform.unrolling import unroll
 
 
@@ -101,7 +102,7 @@ class Unroll(Transform):
                 op=loop,
                 required=f"a factor in 1..{MOST_COPIES}",
                 found=shortened(factor),
-                fix=None if given is not None else "give a factor",
+                fix=None if given is not None else Direction("give a factor"),
             )
         if factor == 1:
             raise ctx.fail(
@@ -109,7 +110,7 @@ class Unroll(Transform):
                 op=loop,
                 required="a loop of at least 2 iterations" if given is None else "a factor of at least 2",
                 found="1 iteration" if given is None else "factor: 1",
-                fix="optional unroll(..)" if given is None else None,
+                fix=left_out_if_idle(ctx.location, self.name) if given is None else None,
             )
         if trips == 0:
             raise ctx.fail(
@@ -117,7 +118,7 @@ class Unroll(Transform):
                 op=loop,
                 required="a loop of at least 2 iterations",
                 found="no iteration",
-                fix="optional unroll(..)",
+                fix=left_out_if_idle(ctx.location, self.name),
             )
         whole = is_equal(mod(trips, factor), 0) is True and is_equal(mod(var.upper - var.lower, var.step), 0) is True
         if not whole and trips != factor:
@@ -137,7 +138,7 @@ class Unroll(Transform):
                 op=loop,
                 required=f"a payload of at most {most}",
                 found=str(made),
-                fix="a smaller factor",
+                fix=Direction("a smaller factor"),
             )
         unroll(ctx, loop, factor)
         return (loop,)

@@ -1,6 +1,7 @@
 """unroll_and_jam: several iterations of a loop at once, in one inner loop."""
 
 from tcpx.payload.bounds import is_equal
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, trip_count
@@ -96,7 +97,7 @@ def _check(ctx: TransformContext, loop: Loop, factor: int) -> None:
             op=loop,
             required="a loop in the body, whose copies become one",
             found="no loop",
-            fix=f"unroll(.., factor: {factor})",
+            fix=Direction(f"unroll(.., factor: {factor})"),
         )
     var, trips = loop.var, facts_at(loop).value(trip_count(loop))
     whole = is_equal(mod(trips, factor), 0) is True and is_equal(mod(var.upper - var.lower, var.step), 0) is True
@@ -106,7 +107,7 @@ def _check(ctx: TransformContext, loop: Loop, factor: int) -> None:
             op=loop,
             required=f"a multiple of {factor} whole steps",
             found=f"{to_text(trips)} steps of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
-            fix=f"a loop with a step {factor} times as long round it, peeled",
+            fix=Direction(f"a loop with a step {factor} times as long round it, peeled"),
         )
 
 

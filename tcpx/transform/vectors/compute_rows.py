@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import Final
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import splat
@@ -42,7 +43,7 @@ def select_structured(selector: Selector, op: Structured) -> None:
             "is not lowered to operations on scalars and lanes",
             required="one that an instruction may do",
             found=", ".join(str(v.type) for v in (*op.operands, *op.results)),
-            fix="apply lower_vectors before",
+            fix=Direction("apply lower_vectors before"),
         )
 
 

@@ -4,6 +4,7 @@ from math import prod
 from typing import Final
 
 from tcpx.limits import MOST_INSTRUCTIONS, MOST_LANES_OF_OPERATION, MOST_VECTORS
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.types import VectorType, dtype_of
@@ -39,7 +40,7 @@ def check_instructions(op: Operation, target: Target) -> None:
             f"would hold {registers} registers at once",
             required=f"at most {MOST_VECTORS} for one value",
             found=found,
-            fix="tile it smaller before vectorize",
+            fix=Direction("tile it smaller before vectorize"),
         )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tcpx.payload.diagnostics import Diagnostic
+from tcpx.payload.diagnostics import Diagnostic, Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation
 from tcpx.payload.ops.constant import Const
@@ -57,7 +57,7 @@ class VectorLowering:
                     "carries a vector of another width than instructions have",
                     required="a loop that carries no vectors, or vectors as wide as those of one instruction",
                     found=f"%{dest.name}: {dest.type}",
-                    fix="apply lower_vectors to an enclosing loop, or to the function",
+                    fix=Direction("apply lower_vectors to an enclosing loop, or to the function"),
                 )
 
     def block(self, block: Block) -> None:
@@ -147,7 +147,7 @@ class VectorLowering:
                 "puts a vector into storage that is not planned yet",
                 required="vectors that are read, computed, carried and written",
                 found=f"%{op.operand.name}: {op.operand.type} as a tensor",
-                fix="apply hoist_accumulator to the loop that takes it, or bufferize first",
+                fix=Direction("apply hoist_accumulator to the loop that takes it, or bufferize first"),
             )
 
     def _replaced(self, op: Operation) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import splat
@@ -132,7 +133,7 @@ def _buffer(op: Operation, value: Value) -> BufferType:
             "accesses a value that is not in memory yet",
             required="a buffer",
             found=f"%{value.name}: {value.type}",
-            fix="apply bufferize before",
+            fix=Direction("apply bufferize before"),
         )
     return value.type
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import ROW, Operation
 from tcpx.payload.ops.constant import Const
@@ -55,7 +56,7 @@ class NamedRow:
             "names an instruction that does something else",
             required=f"a row of {_described(' or '.join(kinds) or 'no kind', semantics)}: {types}",
             found=LITERAL if row is None else f"{row.name}, {_described(row.kind, row.semantics)}: {row.signature}",
-            fix="leave the attribute `row` out: `select_instructions` sets it",
+            fix=Direction("leave the attribute `row` out: `select_instructions` sets it"),
         )
 
     def check_computed(
@@ -80,7 +81,7 @@ def check_row(target: Target, op: Operation) -> None:
             f"names an instruction that the target {target.name} does not have",
             required=f"a row of the target {target.name}",
             found=str(name),
-            fix="leave the attribute `row` out: `select_instructions` sets it",
+            fix=Direction("leave the attribute `row` out: `select_instructions` sets it"),
         ) from error
     NAMED.apply(NamedRow(target, row), op)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.dot_product import Repeat
@@ -121,7 +122,7 @@ class Pieces:
                 f"makes the vector %{value.name}, which is taken apart outside of where it is made",
                 required="a function or loop that holds the vector and all its uses",
                 found=f"%{value.name}: {value.type}",
-                fix="apply lower_vectors to an enclosing loop, or to the function",
+                fix=Direction("apply lower_vectors to an enclosing loop, or to the function"),
             )
         return known
 

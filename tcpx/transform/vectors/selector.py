@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import ROW, FuncOp, Operation, Value
 from tcpx.payload.ops.vector import Extract, FromElements
@@ -69,7 +70,7 @@ class Selector:
             f"has no instruction on the target {self.target.name}",
             required=f"a row of kind {kind} for {', '.join(types)}{result}",
             found="none, not even for single lanes",
-            fix=f"add the row to the table of {self.target.name}, or choose another dtype or target",
+            fix=Direction(f"add the row to the table of {self.target.name}, or choose another dtype or target"),
         )
 
     def rewrite(self, op: Operation, run: Callable[[Build], Value | None]) -> bool:
@@ -118,6 +119,6 @@ def type_of(value: Value, op: Operation) -> LaneType:
             "is not lowered to scalars and 1-D vectors",
             required="a scalar or a 1-D vector",
             found=f"%{value.name}: {value.type}",
-            fix="apply bufferize and lower_vectors before",
+            fix=Direction("apply bufferize and lower_vectors before"),
         )
     return found

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import product
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
@@ -168,7 +169,7 @@ def _check_maps(op: Structured) -> None:
             "has results that are indexed differently",
             required="one order of dims in all results",
             found=", ".join(f"[{', '.join(map(to_text, result_map))}]" for result_map in op.result_maps()),
-            fix="transpose a result behind the operation instead",
+            fix=Direction("transpose a result behind the operation instead"),
         )
 
 

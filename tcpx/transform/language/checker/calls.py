@@ -1,5 +1,8 @@
 """Checking calls of transforms and sequences: names, arity, types, bare words."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
@@ -13,6 +16,14 @@ from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import MAPS, TYPE_NAMES, Static, parameter_accepts, static_of_result
 from tcpx.transform.language.printed_expressions import print_expression
+
+_CHOICES: Final = {
+    "pad": ("guard", "guard_with_if", "mask", "masked", "predicate", "round_up", "padded"),
+    "peel": ("cut", "cut_and_guard", "split", "remainder"),
+    "shift": ("shift_inwards", "overlap"),
+    "none": ("perfect", "auto"),
+}
+"""What other systems call the choices of a parameter."""
 
 
 def check_call_statement(statement: ast.Do, scope: Scope) -> None:
@@ -174,8 +185,19 @@ def _check_choice(transform: type[Transform], parameter: Parameter, value: ast.E
         value.location,
         required=" | ".join(choices),
         given=word,
-        fix=did_you_mean(word, choices),
+        fix=did_you_mean(word, choices) or _other_choice(word, choices),
     )
+
+
+def _other_choice(word: str, choices: Sequence[str]) -> str | None:
+    """What other systems call a choice."""
+    meant = next((own for own, others in _CHOICES.items() if word in others and own in choices), None)
+    return f"write `{meant}`" if meant is not None else None
+
+
+def _unquoted(size: ast.Expression) -> str | None:
+    text = size.value if isinstance(size, ast.Literal) and isinstance(size.value, str) else ""
+    return f"write `{text}`" if text.isdigit() else None
 
 
 def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
@@ -201,7 +223,7 @@ def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expr
                 size.location,
                 required="int or size",
                 given=given.value,
-                fix=conversion(given, Static.SIZE, size),
+                fix=conversion(given, Static.SIZE, size) or _unquoted(size),
             )
 
 

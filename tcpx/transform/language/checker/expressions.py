@@ -159,7 +159,7 @@ def _attribute(expression: ast.Attribute, scope: Scope) -> Static:
             f"`{expression.base.name}.{expression.name}` is a sequence",
             expression.location,
             required="a value",
-            fix=f"call it: `{expression.base.name}.{expression.name}(...)`",
+            fix=Direction(f"call it: `{expression.base.name}.{expression.name}(...)`"),
         )
         return Static.ANY
     base = check_expression(expression.base, scope)

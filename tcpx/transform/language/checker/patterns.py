@@ -1,10 +1,12 @@
 """Checking types, classes of the operation tree, and patterns."""
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.ir import Operation, operation_classes
+from tcpx.payload.ops.other_names import advice
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import find_matcher
@@ -71,8 +73,14 @@ def _check_class(name: str, node: ast.Node, scope: Scope, matchers: Iterable[str
             node.location,
             required="a class or operation that `tcpx ops` lists",
             given=name,
-            fix=did_you_mean(name, [*known, *matchers]),
+            fix=did_you_mean(name, [*known, *matchers]) or _as_operation(name),
         )
+
+
+def _as_operation(name: str) -> str | None:
+    """The operation that other systems call so."""
+    opcode = re.search(r"tcp\.(\w+)\(", advice(name) or "")
+    return f"write `{opcode[1]}`" if opcode is not None else None
 
 
 def check_pattern(pattern: ast.Pattern, scope: Scope) -> ast.Matcher | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, ScheduleWarning
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError, ScheduleWarning
 from tcpx.payload.ir import operation_classes
 from tcpx.transform.declaration import foreign_transforms, is_own
 from tcpx.transform.language import syntax as ast
@@ -66,7 +66,7 @@ def _problems_of(program: Program) -> tuple[Diagnostic, ...]:
                     continue
             checked.append((item, scope))
         for place in unit.file.divisions:
-            problems.warn(f"`{place.span}` is a comment", place, fix="`/` divides integers, rounding down")
+            problems.warn(f"`{place.span}` is a comment", place, fix=Direction("`/` divides integers, rounding down"))
         _report_unused_imports(unit, imports_read, problems)
     check_recursion(checked, problems)
     return tuple(problems.found)
@@ -75,7 +75,9 @@ def _problems_of(program: Program) -> tuple[Diagnostic, ...]:
 def _report_unused_imports(unit: Unit, read: set[str], problems: Problems) -> None:
     for item in unit.file.items:
         if isinstance(item, ast.Import) and item.bound_name not in read:
-            problems.warn(f"nothing reads the import `{item.bound_name}`", item.location, fix="use it, or remove it")
+            problems.warn(
+                f"nothing reads the import `{item.bound_name}`", item.location, fix=Direction("use it, or remove it")
+            )
 
 
 def require_checked(program: Program) -> tuple[Diagnostic, ...]:
@@ -233,7 +235,10 @@ def _check_schedule(item: ast.Schedule, scope: Scope) -> None:
             )
     if not item.params:
         scope.problems.add(
-            "a schedule is given the function it works on", item.location, required="a parameter such as `root: func`"
+            "a schedule is given the function it works on",
+            item.location,
+            required="a parameter such as `root: func`",
+            fix=f"write `schedule {item.name}(root: func)`",
         )
 
 

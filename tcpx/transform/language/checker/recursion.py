@@ -2,7 +2,7 @@
 
 from graphlib import CycleError, TopologicalSorter
 
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Direction, Location
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.scope import Problems, Scope
 
@@ -25,5 +25,5 @@ def check_recursion(checked: list[tuple[Declaration, Scope]], problems: Problems
             calls[cycle[-2]][cycle[-1]],
             required="sequences, functions and matchers that do not call each other in a circle",
             given=" -> ".join(declared[key].name for key in cycle),
-            fix="write the repetition as `for`",
+            fix=Direction("write the repetition as `for`"),
         )

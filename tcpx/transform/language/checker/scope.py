@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
 from tcpx.transform.language.kinds import Static
@@ -119,7 +119,7 @@ class Scope:
         for binding in self.names.values():
             if (binding.is_knob or binding.is_value) and not binding.used:
                 what = f"the knob `{binding.name}`" if binding.is_knob else f"`{binding.name}`"
-                self.problems.warn(f"nothing reads {what}", binding.location, fix="use it, or remove it")
+                self.problems.warn(f"nothing reads {what}", binding.location, fix=Direction("use it, or remove it"))
 
     def report_unused_params(self, params: Iterable[ast.Param]) -> None:
         """A remark for each parameter that nothing reads."""

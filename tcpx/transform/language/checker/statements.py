@@ -131,6 +131,12 @@ def _check_knob(statement: ast.Knob, scope: Scope) -> None:
     scope.bind(statement.name, static, statement.location, is_knob=True)
 
 
+def _range_to(count: ast.Expression) -> str | None:
+    """`for i in 4` was meant as `for i in 0..3`."""
+    number = count.value if isinstance(count, ast.Literal) else None
+    return f"write `0..{number - 1}`" if isinstance(number, int) and number > 0 else None
+
+
 def _check_return(statement: ast.Return, scope: Scope, results: Results) -> None:
     given = [check_expression(v, scope) for v in statement.values]
     if len(given) != len(results):
@@ -139,6 +145,7 @@ def _check_return(statement: ast.Return, scope: Scope, results: Results) -> None
             statement.location,
             required=counted(len(results), "value"),
             given=counted(len(given), "value"),
+            fix="leave this statement out: a schedule returns nothing" if not results else None,
         )
         return
     for value, static, declared in zip(statement.values, given, results, strict=True):
@@ -176,6 +183,7 @@ def _check_for(statement: ast.ForEach, scope: Scope, results: Results) -> None:
             statement.items.location,
             required="list, op, loop or `a..b`",
             given=items.value,
+            fix=_range_to(statement.items),
         )
     inner = scope.inner()
     for name in statement.variables:
