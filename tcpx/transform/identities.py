@@ -78,8 +78,23 @@ EXACT: Final[Table] = (
     ("fma(x, 1, z)", "add(x, z)", FLOAT),
     ("fma(x, y, -0.0)", "mul(x, y)", FLOAT),
     ("multiply_add(x, 1, z)", "add(x, z)", FLOAT),
+    ("multiply_add(x, y, -0.0)", "mul(x, y)", FLOAT),
 )
 INEXACT: Final[Mapping[str, Table]] = {
+    "zeros": (  # the sign of a zero, and a NaN; first, since a sum with 0 is none that rounds
+        ("add(x, 0)", "x", FLOAT),
+        ("sub(x, -0.0)", "x", FLOAT),
+        ("sub(0, x)", "neg(x)", FLOAT),
+        ("mul(x, 0)", "0", FLOAT),
+        ("mul(x, -0.0)", "0", FLOAT),
+        ("sub(x, x)", "0", FLOAT),
+        ("fma(x, y, 0)", "mul(x, y)", FLOAT),
+        ("fma(x, 0, z)", "z", FLOAT),
+        ("fma(x, -0.0, z)", "z", FLOAT),
+        ("multiply_add(x, y, 0)", "mul(x, y)", FLOAT),
+        ("multiply_add(x, 0, z)", "z", FLOAT),
+        ("multiply_add(x, -0.0, z)", "z", FLOAT),
+    ),
     "fma": (  # one rounding in place of two
         ("add(mul(x, y), z)", "fma(x, y, z)", FLOAT),
         ("sub(mul(x, y), z)", "fma(x, y, neg(z))", FLOAT),
@@ -87,13 +102,6 @@ INEXACT: Final[Mapping[str, Table]] = {
     ),
     "reciprocals": (  # two roundings in place of one; rows share a divisor
         ("div(x, repeated(y))", "mul(x, repeated(reciprocal(y)))", FLOAT),
-    ),
-    "zeros": (  # the sign of a zero, and a NaN
-        ("add(x, 0)", "x", FLOAT),
-        ("sub(x, -0.0)", "x", FLOAT),
-        ("sub(0, x)", "neg(x)", FLOAT),
-        ("mul(x, 0)", "0", FLOAT),
-        ("sub(x, x)", "0", FLOAT),
     ),
 }
 """By the option of `canonicalize` that asks for them."""

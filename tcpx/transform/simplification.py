@@ -55,7 +55,7 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
             source = op.operands[0]
             if is_destination(source) or not op.subset.is_full(shape_of(source.type)):
                 return False
-            if op.subset.dropped:
+            if op.subset.dropped or type(source.type) is not type(op.result.type):  # a scalar of a tensor without dims
                 return False
             rewriter.replace_op(op, [source])
             return True

@@ -276,3 +276,41 @@ def test_what_changes_nothing_is_left_out(neutral: str) -> None:
     assert "memcpy(" in kernel.c_source
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     np.testing.assert_array_equal(kernel(x), x)
+
+
+def test_sums_with_zeros_are_none_and_do_not_become_products_that_are_added() -> None:
+    text = """
+    func @f(%a: tensor<[N]xf32>, %c: tensor<[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xf32>, tensor<[N]xf32>)
+        symbols [N] {
+      %p = tcp.mul(%a, 3.0) : tensor<[N]xf32>
+      %y = tcp.add(%p, 0.0) : tensor<[N]xf32>
+      %q = tcp.mul(%a, 0.0) : tensor<[N]xf32>
+      %z = tcp.add(%q, %c) : tensor<[N]xf32>
+      %u = tcp.fma(%a, 0.0, %c) : tensor<[N]xf32>
+      tcp.return(%y, %z, %u)
+    }
+    """
+    program = tcpx.parse_schedule("language 1\nschedule s(root: func) { canonicalize(root, fma: true, zeros: true) }")
+    func = tcpx.apply_schedule(tcpx.parse(text), program).module.main
+    assert [op.opcode for op in func.body.ops] == ["tcp.fill", "tcp.mul", "tcp.return"]
+    assert [value.name for value in func.returned] == ["p", "c", "c"]
+
+
+def test_a_scalar_of_a_tensor_without_dims_stays_a_scalar() -> None:
+    text = """
+    func @f(%s: tensor<f32>, %x: tensor<[N]xf32>) -> (tensor<[N]xf32>, f32) symbols [N] {
+      %p = gml_st.materialize(%s) point [] : f32
+      %y = gml_st.for %i in 0 to N step 1 (%d = %x) {
+        %q = gml_st.materialize(%x) point [%i] : f32
+        %r = tcp.mul(%p, %q) : f32
+        gml_st.yield(%r, %d) point [%i]
+      } : tensor<[N]xf32>
+      tcp.return(%y, %p)
+    }
+    """
+    program = tcpx.parse_schedule("language 1\nschedule s(root: func) { optional canonicalize(root) }")
+    done = tcpx.apply_schedule(tcpx.parse(text), program).module
+    for module in (done, tcpx.compile(tcpx.parse(text), target="generic")):
+        given = np.float32(2), np.arange(3, dtype=np.float32)
+        found = module(*given) if isinstance(module, tcpx.Kernel) else tcpx.evaluate(module, *given)
+        assert [np.asarray(value).tolist() for value in found] == [[0.0, 2.0, 4.0], 2.0]
