@@ -25,6 +25,7 @@ from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.payload.unread_loops import unread_loops
 from tcpx.phases import phase
 from tcpx.records import frozen
 from tcpx.request_cache import cached
@@ -65,7 +66,7 @@ def load_schedule(path: str | Path) -> Program:
 
 
 def check(
-    schedule: Schedulable,
+    schedule: Schedulable | None,
     module: PayloadLike | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
@@ -76,8 +77,10 @@ def check(
 
     Without a payload: names, types, arity, what can never run, params of a name that no knob has. With one also:
     matches that find nothing, dims that do not exist, sizes out of range, an `expects` that is not met. Remarks, which
-    are no errors, are among the findings.
+    are no errors, are among the findings. Without a schedule (None): the remarks on the payload.
     """
+    if schedule is None:
+        return () if module is None else tuple(unread_loops(module_of(module)))
     program = program_of(schedule)
     if module is None:
         return (*check_program(program), *unknown_params(program, params))

@@ -49,6 +49,8 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError("--size and --input are for a model, FILE.onnx")
     module = None if path is None else specialised_of(options)
     if schedule_path is None:
+        for remark in tcpx.check(None, module) if module is not None else ():
+            print(remark.render(), file=sys.stderr)
         print(f"{path}: the payload is well formed")
         return 0
     schedule = tcpx.load_schedule(schedule_path)
@@ -67,7 +69,7 @@ def _execute(options: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", tcpx.ScheduleWarning)  # they are printed already
         run = lowered(tcpx.CompileRequest(module, schedule, params), tcpx.load_target(target), threads)
     print(f"{schedule_path}: {len(run.trace.entries)} step(s) apply to @{module.main.name} of {path}")
-    for remark in run.remarks:
+    for remark in (remark for remark in run.remarks if remark not in found):
         print(remark.render(), file=sys.stderr)
     for line in run.coverage.text().splitlines():
         print(f"  remark: {line}")

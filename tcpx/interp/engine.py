@@ -20,6 +20,7 @@ from tcpx.limits import MOST_THREADS, shares_of, shortened
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError, python_type_of
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.unread_loops import unread_loops
 from tcpx.payload.verifier import verify_module
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean
@@ -88,6 +89,7 @@ def run_schedule(
     while True:
         state = _state(module, function, program, target, threads, overrides)
         state.on_step, state.refused = hook, refused or {}
+        state.trace.remarks += unread_loops(module)
         widen_accumulators(state.rewriter, module)
         state.texts = PayloadTexts(function) if keep_texts else None
         state.called = CalledFunctions(module) if recorded is not None else None
@@ -148,7 +150,7 @@ def check_schedule(
             function = _function(module, func)
             check_contract(program, called, function)
             state = _state(module, function, program, target, threads, overrides)
-            return (*found, *check_on_payload(called, state, _frame(called, state)))
+            return (*found, *unread_loops(module), *check_on_payload(called, state, _frame(called, state)))
         except OverriddenLaterError as error:
             overrides = overrides.settle(error)
         except TcpxError as error:
