@@ -63,11 +63,11 @@ def same(a: Array, b: Array) -> bool:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_come_in_order(dtype: str) -> None:
-    """By the reference, and by what the operations are made of: counts in rows of 7, digits in rows of 70."""
+    """By the reference, and by what the operations are made of: counts in rows of 7, digits in rows of 140."""
     text = ALL.replace("DTYPE", dtype).replace("K", "5")
     module = tcpx.parse(text)
     parts = run(text, "".join(f'decompose(match one "{name}" in root)\n' for name in ("up", "down", "places", "most")))
-    for shape in ((2, 7, 3), (1, 70, 1), (0, 5, 2)):
+    for shape in ((2, 7, 3), (1, 140, 1), (0, 5, 2)):
         x = drawn(dtype, shape)
         wanted = [
             np.take_along_axis(x, order(x, 1), 1),

@@ -40,7 +40,7 @@ from tcpx.payload.types import (
 )
 from tcpx.records import frozen
 
-COUNTED: Final = 64
+COUNTED: Final = 128
 """The most elements of a row whose places are found by counting: beyond, passes over digits take less time."""
 DIGIT: Final = 8
 """Bits of a digit."""
@@ -70,6 +70,10 @@ class Order:
             signed = SCALARS[f"si{dtype.bits}"]
             key = Term(build, build(Bitcast.of(element.value, signed))) ^ int(signed.minimum)
         return key ^ -1 if self.falls else key
+
+    def key_type(self, dtype: ScalarType) -> ScalarType:
+        """The dtype of keys of elements."""
+        return si8 if dtype == i1 else SCALARS[f"si{dtype.bits}"]
 
     def _float_key(self, element: Term) -> Term:
         build, dtype = element.build, element.dtype

@@ -5,25 +5,28 @@ more pass collects the elements up to it in their order. What is not taken goes 
 """
 
 from collections.abc import Sequence
+from math import log2
 
 from tcpx.payload.indexing_maps import dims, element_of
-from tcpx.payload.interfaces import Build, parallel, sequential
+from tcpx.payload.interfaces import Build, Iterator, IteratorKind, parallel, sequential
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.bits import Bitcast, ShiftLeft
-from tcpx.payload.ops.elementwise import Sub, cast_to
+from tcpx.payload.ops.elementwise import Min, Mul, Sub, cast_to
 from tcpx.payload.ops.generic import CLAMP, FILL
 from tcpx.payload.ops.gml_st import For, Materialize, StYield
+from tcpx.payload.ops.indexing import Iota
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.ordered_rows import COUNTED, Order, Rows, appending, either, placed_in_order
 from tcpx.payload.ops.reduce import ReduceSum
 from tcpx.payload.ops.terms import Term
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Var, is_equal
+from tcpx.payload.sizes import Dim, Var, is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import SCALARS, ScalarType, dtype_of, like, shape_of
+from tcpx.payload.types import SCALARS, ScalarType, dtype_of, like, shape_of, si32
 
 _I = dims("i")
+_J = dims("j")
 
 
 def first_in_order(build: Build, x: Value, order: Order, indices: Value, count: Dim) -> Sequence[Value]:
@@ -32,30 +35,95 @@ def first_in_order(build: Build, x: Value, order: Order, indices: Value, count: 
     rows = Rows(build, tuple(lead))
     if is_equal(count, extent) is True:
         return placed_in_order(build, x, order, [x, indices])
+    source, width = x, _width_of_blocks(extent, count)
+    if width and isinstance(extent, int) and isinstance(count, int):
+        x, indices = _candidates(rows, x, order, dtype_of(indices.type), extent, count, width)
+        extent = shape_of(x.type)[-1]
     types = [like(v.type, (*lead, count), dtype_of(v.type)) for v in (x, indices)]
     few = Predicate.of("<=", extent, COUNTED)
     return either(
         rows,
         few,
         types,
-        lambda inner: _by_counting(inner, x, order, indices, count),
-        lambda inner: _by_threshold(inner, x, order, indices, count),
+        lambda inner: _by_counting(inner, source, x, order, indices, count),
+        lambda inner: _by_threshold(inner, source, x, order, indices, count),
     )
 
 
-def _by_counting(rows: Rows, x: Value, order: Order, indices: Value, count: Dim) -> Sequence[Value]:
+def _width_of_blocks(extent: Dim, count: Dim) -> int:
+    """The elements of a block where few of many are taken, so that what is looked at twice is little; else 0."""
+    if (
+        not isinstance(extent, int)
+        or not isinstance(count, int)
+        or not count > 0
+        or not COUNTED < extent <= si32.maximum
+    ):
+        return 0
+    width = 1 << round(log2(extent / count) / 2)
+    return width if 3 * (extent // width + count * width) <= extent else 0
+
+
+def _candidates(
+    rows: Rows, x: Value, order: Order, counted: ScalarType, extent: int, count: int, width: int
+) -> tuple[Value, Value]:
+    """The elements of the `count` blocks whose first ones in order come first, those behind the last block, and the
+    indices of all. No other is taken: the first ones of these blocks come before it."""
+    blocks = extent // width
+    key_type = order.key_type(dtype_of(x.type))
+    best = rows.nest(
+        [x],
+        [rows.type(key_type, blocks)],
+        (*parallel("i"), Iterator("j", IteratorKind.REDUCTION, width)),
+        [(width * _I[0] + _J[0],), _I],
+        lambda terms: [terms[1].made(Min.of, order.key(terms[0]))],
+        combiner="tcp.min",
+    )[0]
+    numbers = rows.build(Iota([], [rows.type(counted, blocks)], {"dim": len(rows.lead)}))
+    taken = _first(rows, rows.put(numbers, _places_of(rows, best, count, counted), count + 1, CLAMP), count)
+    inside, size = count * width, count * width + extent % width
+    each = rows.type(counted, size)
+    ordinals = Term(rows.build, rows.build(Iota([], [each], {"dim": len(rows.lead)}))) >> width.bit_length() - 1
+
+    def body(terms: Sequence[Term]) -> Sequence[Term]:
+        block, _, at = terms
+        return [
+            at.is_below(inside).choose(block.made(Mul.of, width) + (at & width - 1), at + (blocks * width - inside))
+        ]
+
+    maps = [(element_of(1),), _I, _I]
+    places = rows.nest([taken, ordinals.value], [each], parallel("i"), maps, body, positions=_I, out_of_range=CLAMP)[0]
+    return _at(rows, x, places, size, CLAMP), places
+
+
+def _places_of(rows: Rows, key: Value, count: int, counted: ScalarType) -> Value:
+    """Where each of the first `count` elements goes, in the order in which they stand; `count` for all others."""
+    extent = shape_of(key.type)[-1]
+    if is_less_equal(extent, COUNTED) is not True:
+        return _places(rows, key, _last_key(rows, key, count, counted), count, counted)
+
+    def body(terms: Sequence[Term]) -> Sequence[Term]:
+        rank, place = terms
+        takes = rank.is_below(count)
+        return [place + takes.choose(place.constant(1), place.constant(0)), takes.choose(place, place.constant(count))]
+
+    types = [rows.type(counted), rows.type(counted, extent)]
+    return rows.nest([rows.ranks(key)], types, sequential("i"), [_I, (), _I], body, neutral=(0,))[1]
+
+
+def _by_counting(rows: Rows, source: Value, x: Value, order: Order, indices: Value, count: Dim) -> Sequence[Value]:
+    """By those of `x`, which stand at `indices` of the source."""
     ranks = rows.ranks(order.key(Term(rows.build, x)).value)
     taken = _first(rows, rows.put(indices, ranks, count + 1, CLAMP), count)
-    return [_at(rows, x, taken, count, FILL), taken]
+    return [_at(rows, source, taken, count, FILL), taken]
 
 
-def _by_threshold(rows: Rows, x: Value, order: Order, indices: Value, count: Dim) -> Sequence[Value]:
+def _by_threshold(rows: Rows, source: Value, x: Value, order: Order, indices: Value, count: Dim) -> Sequence[Value]:
     key = order.key(Term(rows.build, x)).value
     counted = dtype_of(indices.type)
     last = _last_key(rows, key, count, counted)
     places = _places(rows, key, last, count, counted)
     taken = _first(rows, rows.put(indices, places, count + 1, CLAMP), count)
-    elements = _at(rows, x, taken, count, CLAMP)
+    elements = _at(rows, source, taken, count, CLAMP)
     return placed_in_order(rows.build, elements, order, [elements, taken])
 
 
