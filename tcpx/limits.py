@@ -31,6 +31,8 @@ MOST_SIZE_FACTORS: Final = 32
 """Factors of one term of a size expression."""
 MOST_SIZE_PARTS: Final = 64
 """Symbols, loop variables and calls within one call of a size expression: what is proved of them takes time."""
+MOST_WRITTEN_ELEMENTS: Final = 4096
+"""Elements of a constant that is written in a payload text; larger ones lie in a file beside it."""
 MOST_COUNT_TERMS: Final = 1 << 14
 """Products of terms of the sizes of one shape, when its elements are counted."""
 MOST_COMPUTED_PARTS: Final = 512

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from math import isfinite
+from math import isfinite, prod
 from typing import Protocol, SupportsFloat, cast
 
 import ml_dtypes
 import numpy as np
 
-from tcpx.payload.diagnostics import Direction
+from tcpx.limits import MOST_WRITTEN_ELEMENTS
+from tcpx.payload.diagnostics import Direction, LimitError
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
+from tcpx.payload.sizes import Dim
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, shape_of
 from tcpx.payload.value_ranges import NOTHING, order_of
 
@@ -26,7 +28,8 @@ class _Limits(Protocol):
 
 @register
 class Const(Operation):
-    """A constant: `value` is a scalar literal (splat over the shape), or `constant` names a stored array."""
+    """A constant: `value` is a scalar literal (splat over the shape), or `constant` names a stored array. Elements that
+    are written in the text, as nested lists, are the `value` of a stored array."""
 
     __slots__ = ()
     opcode = "tcp.const"
@@ -51,7 +54,8 @@ class Const(Operation):
 
     def verify(self) -> None:
         shape = shape_of(self.result.type)
-        if ("value" in self.attributes) == ("constant" in self.attributes):
+        value = self.attributes.get("value")
+        if ("value" in self.attributes) == ("constant" in self.attributes) and not isinstance(value, tuple):
             raise self.error(
                 "a constant has either a `value` or the name of a `constant`",
                 required="one of `value` and `constant`",
@@ -66,8 +70,10 @@ class Const(Operation):
                 if "value" in self.attributes
                 else None,
             )
-        if "value" in self.attributes:
-            check_literal(self, self.attributes["value"], dtype_of(self.result.type))
+        if isinstance(value, tuple):
+            _check_lists(self, value, shape, "")
+        elif value is not None:
+            check_literal(self, value, dtype_of(self.result.type))
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         value, name, func = self.number, self.stored_array, self.func
@@ -109,6 +115,46 @@ class Const(Operation):
                 found=f"{array.dtype} of shape {array.shape}",
             )
         return (array,)
+
+
+def written_array(op: Const) -> Array | None:
+    """The elements that the text of a constant lists; None of one that is a number or names an array. Raises
+    VerifyError where they do not fit the type, and LimitError where they are too many."""
+    value, type_ = op.attributes.get("value"), op.result.type
+    if not isinstance(value, tuple):
+        return None
+    shape = tuple(dim for dim in shape_of(type_) if isinstance(dim, int))
+    op.verify()
+    if prod(shape) > MOST_WRITTEN_ELEMENTS:
+        found = op.error(
+            "the constant has too many elements to be written in the text",
+            required=f"at most {MOST_WRITTEN_ELEMENTS} elements",
+            found=f"{prod(shape)}",
+            fix='store the array in an npz file, and name it: {constant = "w"}',
+        )
+        raise LimitError(found.diagnostic)
+    dtype = dtype_of(type_)
+    with np.errstate(over="ignore"):
+        return np.array(value, np.float64 if dtype.is_float else dtype.numpy).reshape(shape).astype(dtype.numpy)
+
+
+def _check_lists(op: Operation, value: Attribute, shape: Sequence[Dim], place: str) -> None:
+    """Lists within one another have the extents of a shape, and numbers of the dtype of the constant."""
+    where = f"element [{place.removeprefix(', ')}]" if place else "the value"
+    if not shape:
+        if isinstance(value, tuple):
+            raise op.error(f"{where} is a list", required=f"a number: {op.result.type}", found=_length(value))
+        check_literal(op, value, dtype_of(op.result.type))
+        return
+    if not isinstance(value, tuple) or len(value) != shape[0]:
+        required = f"a list of {shape[0]}: {op.result.type}"
+        raise op.error(f"{where} does not have the shape of the type", required=required, found=_length(value))
+    for k, element in enumerate(value):
+        _check_lists(op, element, shape[1:], f"{place}, {k}")
+
+
+def _length(value: Attribute) -> str:
+    return f"a list of {len(value)}" if isinstance(value, tuple) else f"{value}"
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,7 @@ from tcpx.payload.ir import (
     Value,
     operation_class,
 )
+from tcpx.payload.ops.constant import Const, written_array
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -94,8 +96,22 @@ def parse_print(
 
 
 def _verify(module: Module, reader: _ModuleParser) -> None:
+    _store_written(module)
     verify_module(module)
     reader.check_headers()
+
+
+def _store_written(module: Module) -> None:
+    """Store the constants whose elements are listed in the text, each under a name of its own."""
+    for op in module.walk():
+        array = written_array(op) if isinstance(op, Const) else None
+        if array is not None:
+            known, base = module.constants, op.name or "constant"
+            free = (name for k in count() if (name := f"{base}.{k}" if k else base) not in set(known))
+            name = known.name_of(array) or next(free)
+            op.attributes["constant"] = name
+            if name not in known:
+                known.put(name, array)
 
 
 def _verify_with_file(module: Module, reader: _ModuleParser, folder: Path, name: str, location: Location) -> None:

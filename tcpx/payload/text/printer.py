@@ -141,7 +141,8 @@ def _generic_form(
     line = f"{indent}{results}{op.opcode}{f' @{callee}' if callee is not None else ''}{_operands(op, short)}"
     if isinstance(subset, Tile):
         line += f" {subset.text()}"
-    said = (CALLEE, GIVEN, *(["subset"] if isinstance(subset, Tile) else []))
+    is_written = isinstance(op.attributes.get("value"), tuple)  # the elements of a stored array
+    said = (CALLEE, GIVEN, *(["subset"] if isinstance(subset, Tile) else []), *(["constant"] if is_written else []))
     shown = [(k, a) for k, a in op.attributes.items() if k not in said]
     line += _attributes(shown)
     if not op.regions:
