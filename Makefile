@@ -68,7 +68,7 @@ test-avx2: $(VENV)/.dev compiler  ## what depends on the CPU, with AVX-512 and A
 	  --ignore tests/transform/language $(OF_CPU) $(ARGS)
 
 test-python: $(VENV)/.test compiler  ## what depends on the version of Python; another: VENV=.venv-3.12 PYTHON=python3.12
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' tests/transform/language tests/interp tests/payload $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal tests/transform/language tests/interp tests/payload $(ARGS)
 
 errors: $(VENV)/.dev compiler  ## build/errors.md, as `make test` writes it too: runs the tests, 10 minutes or more
 	@mkdir -p build
