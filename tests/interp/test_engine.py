@@ -196,7 +196,7 @@ def test_printing_changes_nothing() -> None:
 def test_a_step_without_effect_is_an_error() -> None:
     found = failure(MM + "canonicalize(root)").diagnostic
     assert found.message == "`canonicalize` changes nothing here"
-    assert found.fix == "remove the statement, or write `optional canonicalize(...)`"
+    assert found.fix == "remove the statement, or write `optional canonicalize(root)`"
     run(MM + "optional canonicalize(root)")
 
 

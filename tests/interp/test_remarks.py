@@ -265,7 +265,7 @@ def test_a_tile_of_what_is_tiled_so_has_one_iteration() -> None:
         "      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "  required: tiles of less than 6, the step of the loop a/m1 round it\n"
         "  found: m: 6\n"
-        "  fix: `mm.loop(m)` is that loop"
+        "  hint: `mm.loop(m)` is that loop"
     )
 
 

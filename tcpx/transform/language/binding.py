@@ -13,7 +13,7 @@ from tcpx.transform.language.builtins import FUNCTIONS, Function
 from tcpx.transform.language.hints import FOREIGN_CALLS
 from tcpx.transform.language.kinds import MAPS
 from tcpx.transform.language.loader import Unit
-from tcpx.transform.language.other_systems import OTHER_SYSTEMS, of_method
+from tcpx.transform.language.other_systems import DIALECTS, OTHER_SYSTEMS, of_method
 from tcpx.transform.language.printed_expressions import print_expression
 
 
@@ -118,7 +118,7 @@ def _import(alias: str, where: Location, unit: Unit) -> Unit:
 def _without_alias(alias: str, where: Location) -> str | None:
     """Names of MLIR's dialects, and the objects of other systems' schedules."""
     name = re.match(rf"{re.escape(alias)}\.(\w+)", where.text[where.column - 1 :])
-    if name is not None and f"tcp.{name[1]}" in operation_classes():
+    if name is not None and alias in DIALECTS and f"tcp.{name[1]}" in operation_classes():
         return f"write `{name[1]}`"
     return of_method(name[1]) if name is not None else None
 

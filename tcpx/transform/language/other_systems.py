@@ -116,6 +116,9 @@ OTHER_SYSTEMS: Final = {
 }
 """The fix for the name of a transform that there is elsewhere."""
 
+DIALECTS: Final = ("tcp", "linalg", "arith", "math", "tensor", "tosa", "stablehlo", "mhlo", "onnx", "np", "torch")
+"""What operations are called by elsewhere, before the dot; a match names the operation alone."""
+
 
 def of_method(name: str) -> Direction | None:
     """The fix for a method that is called so elsewhere: of a function, a schedule or a block."""

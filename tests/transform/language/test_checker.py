@@ -82,10 +82,11 @@ def problems(body: str) -> list[tuple[str, str | None]]:
         ('tune way = "c" { a => { } b => { } }', "`way` has no alternative `c`", None),
         ("tune way = 4 { a => { } b => { } }", "a choice by name has a word as default", None),
         ("tune way { a => { } a => { } }", "the alternative `a` stands twice", None),
-        ("return mm", "`return` and the declared results differ in number", None),
+        ("return mm", "`return` and the declared results differ in number",
+         "leave this statement out: a schedule returns nothing"),
         ("return\nlet a = 1", "this statement is never reached", None),
         ("let a = optional size(mm.n)\nrequire a == 4", "what is `optional` is no step", None),
-    ("for x in 4 { let a = x }", "`for` goes through a list, a handle or a range", None),
+    ("for x in 4 { let a = x }", "`for` goes through a list, a handle or a range", "write `0..3`"),
     ],
 )  # fmt: skip
 def test_found(body: str, message: str, fix: str | None) -> None:
