@@ -1,10 +1,10 @@
-"""Whether a product that is added to something may be rounded once, together with the sum: `contract` in the text."""
+"""Whether a product that is added to something may be rounded once, with the sum: `contraction` in the text."""
 
 from typing import Final
 
 from tcpx.payload.ir import FuncOp, Module, Operation
 
-CONTRACT: Final = "contract"
+CONTRACT: Final = "contraction"
 """The attribute of the function that is compiled: false where products and sums, also in the functions that it calls,
 are each rounded."""
 

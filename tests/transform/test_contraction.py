@@ -1,4 +1,4 @@
-"""`contract = false`: kernels of every target round as the evaluator does, bit for bit."""
+"""`contraction = false`: kernels of every target round as the evaluator does, bit for bit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ func @main(%x: tensor<64xf32>) -> tensor<64xf32> ATTRIBUTES{
   tcp.return(%y)
 }
 """
-UNCONTRACTED = tcpx.parse(AXPY.replace("ATTRIBUTES", "{contract = false} "))
+UNCONTRACTED = tcpx.parse(AXPY.replace("ATTRIBUTES", "{contraction = false} "))
 CONTRACTED = tcpx.parse(AXPY.replace("ATTRIBUTES", ""))
 
 
@@ -103,7 +103,7 @@ def test_products_and_sums_are_rounded_once_where_nothing_is_said() -> None:
 
 
 def test_the_attribute_is_text(tmp_path: Path) -> None:
-    assert "-> tensor<64xf32> {contract = false} {" in UNCONTRACTED.text()
+    assert "-> tensor<64xf32> {contraction = false} {" in UNCONTRACTED.text()
     assert tcpx.fingerprint(UNCONTRACTED) != tcpx.fingerprint(CONTRACTED)
     for fused, source in (
         (True, tcpx.emit(CONTRACTED, target="x86_avx2")),
@@ -127,7 +127,7 @@ def test_kernels_of_both_are_cached_apart(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_functions_that_are_called_do_the_same() -> None:
-    for attributes, contracts in (("", True), ("{contract = false} ", False)):
+    for attributes, contracts in (("", True), ("{contraction = false} ", False)):
         main_of = CALLER.replace("ATTRIBUTES", attributes)
         files = tcpx.emit(tcpx.parse(CONTRACTED.text() + main_of), target="x86_avx2").files
         assert any(b"_mm256_fmadd_ps(" in content for content in files.values()) == contracts
@@ -141,7 +141,7 @@ def test_a_schedule_that_contracts_is_refused() -> None:
 
 
 def test_where_it_says_nothing() -> None:
-    with pytest.raises(tcpx.VerifyError, match=r"`contract` is true or false\n(.*\n)*  found: 0"):
-        tcpx.parse(AXPY.replace("ATTRIBUTES", "{contract = 0} "))
+    with pytest.raises(tcpx.VerifyError, match=r"`contraction` is true or false\n(.*\n)*  found: 0"):
+        tcpx.parse(AXPY.replace("ATTRIBUTES", "{contraction = 0} "))
     with pytest.raises(tcpx.VerifyError, match=r"required: the attribute at @main, for it and all that it calls"):
         tcpx.parse(UNCONTRACTED.text() + CALLER.replace("ATTRIBUTES", ""))

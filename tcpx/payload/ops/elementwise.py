@@ -112,7 +112,7 @@ class Add(Arithmetic):
     """a + b; integers wrap around.
 
     A product that only the sum uses is rounded with it if the target has an instruction for both, unless the function
-    says `contract = false`.
+    says `contraction = false`.
     """
 
     __slots__ = ()
@@ -153,7 +153,7 @@ class Mul(Arithmetic):
     """a * b; integers wrap around.
 
     Where only a sum uses it, both are rounded once if the target has an instruction for both, unless the function says
-    `contract = false`.
+    `contraction = false`.
     """
 
     __slots__ = ()
@@ -257,8 +257,8 @@ class Fma(FloatOnly):
 
 @register
 class MultiplyAdd(Fma):
-    """a * b + c, with one rounding if the target has an instruction for it, else with two. With `contract = false` it
-    is `tcp.fma`."""
+    """a * b + c, with one rounding if the target has an instruction for it, else with two. With
+    `contraction = false` it is `tcp.fma`."""
 
     __slots__ = ()
     opcode = "tcp.multiply_add"

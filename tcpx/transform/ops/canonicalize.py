@@ -66,7 +66,7 @@ class Canonicalize(Transform):
             raise ctx.fail(
                 "products and sums are rounded once, which the payload forbids",
                 op=target,
-                required="a payload without `contract = false`",
+                required="a payload without `contraction = false`",
                 found="fma: true",
                 fix="leave `fma: true` out, or compile with contraction",
             )

@@ -26,7 +26,7 @@ class LowerVectors(Transform):
     transposed by shuffles. Rows shorter than a vector that are contiguous in memory are read and written several to a
     vector. Masked rows become accesses of at most one row, masked lanes masked accesses. A loop carries one value per
     1-D vector. A product whose only user is a sum becomes an fma if the target has one, unless the
-    function that is compiled says `contract = false`. An operation on dtypes without
+    function that is compiled says `contraction = false`. An operation on dtypes without
     vectors of the same number of lanes on the target is computed lane by lane, with a remark. A handle to an operation
     then denotes all pieces of its arithmetic.
 
