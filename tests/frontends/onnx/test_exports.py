@@ -1,4 +1,4 @@
-"""69 exports of eight small modules by both exporters of PyTorch compute what ONNX Runtime does, at two sizes."""
+"""76 exports of eight small modules by both exporters of PyTorch compute what ONNX Runtime does, at two sizes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.optional_tools import ONNXRUNTIME, ONNXSCRIPT, TORCH
 
 CASES = ("convolutions", "attention", "recurrent", "words", "resampled", "gated", "windows", "indexed")
 SCRIPTED = (11, 13, 14, 16, 17, 20)
-TRACED = (18, 21, 23)
-NOT_WRITTEN = frozenset(("attention-scripted-11", "attention-scripted-13", "indexed-scripted-11"))
-"""Operators that the exporter does not have in these opsets."""
+TRACED = (17, 18, 21, 23)
+NOT_WRITTEN = frozenset(("attention-scripted-11", "attention-scripted-13", "indexed-scripted-11", "gated-traced-17"))
+"""Operators that the exporter does not have in these opsets, or that it writes as ONNX Runtime does not read them."""
 EXPORTS = [
     (case, kind, opset)
     for case in CASES
@@ -36,8 +36,8 @@ pytestmark = [
 ]
 
 
-def test_there_are_69() -> None:
-    assert len(EXPORTS) == 69
+def test_there_are_69_or_more() -> None:
+    assert len(EXPORTS) == 76
 
 
 @pytest.mark.parametrize(("case", "kind", "opset"), EXPORTS)
