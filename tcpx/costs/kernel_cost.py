@@ -12,7 +12,7 @@ from tcpx.costs.footprint import Sites, Trip
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
+from tcpx.payload.ops.gml_st import Conditional, If, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
@@ -71,8 +71,8 @@ def statement_costs(
             match op:
                 case Bind():
                     sizes = bound(op, sizes)
-                case If():
-                    visit(op.then if op.predicate.evaluate(sizes) else op.orelse, name, own, sizes)
+                case Conditional():
+                    visit(_taken(op, sizes), name, own, sizes)
                 case _ if op.callee is not None:
                     visit(op.callee.body, op.callee.name, target_at(op.callee, target), _in_callee(op, sizes))
                 case Loop():
@@ -85,6 +85,13 @@ def statement_costs(
 
     visit(func.body, func.name, target_at(func, target), bind_symbols(func, arrays))
     return found
+
+
+def _taken(op: Conditional, sizes: Mapping[str, int]) -> Block:
+    """The branch that runs; the larger one where only the elements tell."""
+    if isinstance(op, If):
+        return op.then if op.predicate.evaluate(sizes) else op.orelse
+    return max(op.regions, key=lambda region: _operations(region, sizes))
 
 
 def _operations_of_loop(loop: Loop, sizes: Mapping[str, int]) -> float:
@@ -106,8 +113,8 @@ def _operations(block: Block, sizes: Mapping[str, int]) -> float:
                 sizes = bound(op, sizes)
             case Loop():
                 found += _operations_of_loop(op, sizes)
-            case If():
-                found += _operations(op.then if op.predicate.evaluate(sizes) else op.orelse, sizes)
+            case Conditional():
+                found += _operations(_taken(op, sizes), sizes)
             case OnSubset() | StYield():
                 continue
             case _ if op.callee is not None:
@@ -140,9 +147,8 @@ class _Walk:
                     sizes = bound(op, sizes)
                 case Loop():
                     nested += self.loop(op, sizes, trips)
-                case If():
-                    side = op.then if op.predicate.evaluate(sizes) else op.orelse
-                    nested += self.block(side, sizes, trips)
+                case Conditional():
+                    nested += self.block(_taken(op, sizes), sizes, trips)
                 case StYield():
                     continue
                 case OnSubset():

@@ -22,7 +22,7 @@ from tcpx.interp.values import (
     describe,
     kind_of,
 )
-from tcpx.payload.diagnostics import Kind, ScheduleError
+from tcpx.payload.diagnostics import Direction, Kind, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
@@ -354,3 +354,12 @@ def check_op(made: Prepared, parameter: Parameter, op: Operation, node: ast.Node
     if not fits:
         classes = f", {' < '.join(op.tree_classes())}" if op.tree_classes() else ""
         raise _mismatch(made, parameter, f"%{op.name} ({op.opcode}{classes})", node)
+    if isinstance(op, Loop) and not op.is_counted and made.transform.needs_count and kind is not ParameterKind.OP:
+        raise made.frame.error(
+            f"how often {op.name} runs, only the data say",
+            node,
+            required=f"a loop with a number of iterations for `{made.transform.name}`",
+            found=op.opcode,
+            fix=Direction("transform the operations in it"),
+            kind=Kind.SILENCEABLE,
+        )

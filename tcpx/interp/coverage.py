@@ -11,7 +11,7 @@ from tcpx.interp.trace import Trace
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.types import TensorType, Type, VectorType
 from tcpx.records import frozen
@@ -124,7 +124,7 @@ def _open_ops(block: Block) -> Iterator[Operation]:
     """The operations of a function, those in loops, in the branches of versions and in groups included."""
     for op in block.ops:
         yield op
-        if isinstance(op, If | Group | Loop):
+        if isinstance(op, Conditional | Group | Loop):
             for region in op.regions:
                 yield from _open_ops(region)
 

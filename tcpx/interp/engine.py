@@ -28,6 +28,7 @@ from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker import check_program, require_checked, warn_of
 from tcpx.transform.language.loader import Program
+from tcpx.transform.settled_reads import settle_reads
 from tcpx.transform.wide_accumulators import widen_accumulators
 
 __all__ = ["Coverage", "Run", "StepHook", "check_schedule", "run_schedule"]
@@ -91,6 +92,7 @@ def run_schedule(
         state.on_step, state.refused = hook, refused or {}
         state.trace.remarks += unread_loops(module)
         widen_accumulators(state.rewriter, module)
+        settle_reads(state.rewriter, module)
         state.texts = PayloadTexts(function) if keep_texts else None
         state.called = CalledFunctions(module) if recorded is not None else None
         try:

@@ -20,12 +20,13 @@ from tcpx.payload.inside import check_subsets
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, OpT, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
-from tcpx.payload.ops.gml_st import If, Loop, StYield, full_like
+from tcpx.payload.ops.gml_st import Conditional, If, IfValue, Loop, StYield, full_like
 from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.python_lines import location_outside
 from tcpx.payload.short_operands import OperandLike, broadcast, expand, short_name, written_out
 from tcpx.payload.sizes import Operand, Symbol, Var, as_dim
+from tcpx.payload.sizes_from_data import check_sizes_from_data
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, row_major, scalar_of_numpy
 from tcpx.payload.verifier import check_lengths, verify_module
@@ -91,8 +92,19 @@ class Builder:
             yield block
         finally:
             self._blocks.pop()
-        if isinstance(block.parent, If) and block.terminator is None:
+        if isinstance(block.parent, Conditional) and block.terminator is None:
             block.append(Yield())
+
+    @property
+    def block(self) -> Block:
+        """The innermost open block."""
+        return self._blocks[-1]
+
+    @contextmanager
+    def at_top(self) -> Generator[None]:
+        """Add to the body of the function while in the context: before the loop or branch that is being built."""
+        with self.inside(self._blocks[0]):
+            yield
 
     def insert(self, op: OpT, *names: str) -> OpT:
         """Add a detached operation; results without a name get a free one."""
@@ -196,6 +208,10 @@ class Builder:
         """Add a conditional; fill its branches with `inside(op.then)` and `inside(op.orelse)`."""
         return self.insert(If([], types, {"predicate": predicate}, [Block(), Block()]), *names)
 
+    def conditional_on(self, condition: Value, types: Sequence[Type] = (), names: Sequence[str] = ()) -> IfValue:
+        """Add a branch on a scalar i1; fill its regions like those of `conditional`."""
+        return self.insert(IfValue.of(condition, types), *names)
+
     def yields(self, value: Value, destination: Value, subset: Tile | None = None) -> None:
         """Write a value to a subset (all, if None) of a destination."""
         self.insert(StYield.of(value, destination, full_like(destination) if subset is None else subset))
@@ -213,6 +229,7 @@ class Builder:
         verify_module(self.module)
         check_lengths(self.module)
         check_subsets(self.module)
+        check_sizes_from_data(self.module)
         check_reads_of_parallel_loops(self.module)
         check_declared_bodies(self.module)
         return self.module

@@ -8,7 +8,7 @@ from tcpx.payload.facts import is_less_equal_at
 from tcpx.payload.indexing_maps import index_operands, map_dim
 from tcpx.payload.interfaces import Structured, padded_behind
 from tcpx.payload.ir import Block, Module, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, StYield
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.subsets import Tile, disjoint, disjoint_between_iterations
 from tcpx.payload.types import shape_of
@@ -146,11 +146,11 @@ def _exclude_each_other(first: Operation, second: Operation, loop: Loop) -> bool
     return any(branches.get(choice, block) is not block for choice, block in _branches(second, loop).items())
 
 
-def _branches(op: Operation, loop: Loop) -> dict[If, Block]:
-    found: dict[If, Block] = {}
+def _branches(op: Operation, loop: Loop) -> dict[Conditional, Block]:
+    found: dict[Conditional, Block] = {}
     block = op.parent
     while block is not None and block is not loop.body:
-        if isinstance(block.parent, If):
+        if isinstance(block.parent, Conditional):
             found[block.parent] = block
         block = block.parent.parent if block.parent is not None else None
     return found

@@ -194,7 +194,7 @@ class Evaluation:
             self.values[formal] = actual
         for op in block.ops:
             if op.is_terminator:
-                return tuple(self.values[v] for v in op.operands)
+                return tuple(np.array(self.values[v]) if _changes(v) else self.values[v] for v in op.operands)
             self.run(op)
         return ()
 
@@ -210,8 +210,9 @@ class Evaluation:
             results = op.evaluated_as.evaluate([self.values[v] for v in op.operands], self)
         except IndexError as error:
             raise op.error("a subset leaves its source", required="a subset inside it", found=str(error)) from error
+        is_fixed = not op.regions and "subset" not in op.attributes and any(map(_changes, op.operands))
         for value, made in zip(op.results, results, strict=True):
-            array = np.asarray(made)  # NumPy gives scalars where the rank is 0
+            array = np.array(made) if is_fixed else np.asarray(made)  # NumPy gives scalars where the rank is 0
             wanted = dtype_of(value.type).numpy
             if array.dtype != wanted or array.shape != self.shape(value.type):
                 raise op.error(
@@ -222,6 +223,13 @@ class Evaluation:
             self.values[value] = array
         if self.observer is not None:
             self.observer.finish(op)
+
+
+def _changes(value: Value) -> bool:
+    """Whether a value is a destination of a loop on tensors, of which later yields change the elements."""
+    if not isinstance(value.type, TensorType) or not isinstance(value.owner, Block):
+        return False
+    return value.owner.parent is not None and "var" in value.owner.parent.attributes
 
 
 def _recorded(loop: Operation) -> list[Value]:

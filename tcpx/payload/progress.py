@@ -6,7 +6,7 @@ from math import prod
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import Dim, evaluate
@@ -72,7 +72,7 @@ def _of_operation(op: Operation, sizes: Mapping[str, int]) -> int:
         return trips * _of_block(op.body, first) if trips else 0
     if op.regions:
         sides = [_of_block(region, sizes) for region in op.regions]
-        return max(sides) if isinstance(op, If) else sum(sides)
+        return max(sides) if isinstance(op, Conditional) else sum(sides)
     return sum(prod(_number(extent, sizes) for extent in shape_of(value.type)) for value in op.results)
 
 

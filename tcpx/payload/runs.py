@@ -46,8 +46,10 @@ def executions(
 
 
 def iterations(loop: Loop, sizes: Mapping[str, int]) -> range:
-    """The values of the variable of a loop, in order."""
+    """The values of the variable of a loop, in order. How often one on a condition runs, only the elements tell: as if
+    it were once."""
     first, end, step = (evaluate(dim, sizes) for dim in (loop.var.lower, loop.var.upper, loop.var.step))
+    end = end if loop.is_counted else min(end, first + 1)
     return range(first, end, max(1, step))
 
 

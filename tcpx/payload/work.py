@@ -3,7 +3,7 @@
 from math import prod
 
 from tcpx.payload.ir import Block, Operation
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.sizes import Dim, Var, ceildiv, maximum, substitute, upper_expression
 from tcpx.payload.types import BufferType, shape_of
 
@@ -12,10 +12,10 @@ def estimated_work(loop: Loop) -> Dim:
     """Scalar operations of all iterations, over the sizes and loop variables around the loop.
 
     Every iteration counts as the first one, which is the largest where tiles get shorter; a branch counts as its
-    larger side, an operation as its lanes.
+    larger side, an operation as its lanes, a loop on a condition as one iteration.
     """
     var = loop.var
-    trips = ceildiv(maximum(0, var.upper - var.lower), var.step)
+    trips = ceildiv(maximum(0, var.upper - var.lower), var.step) if loop.is_counted else 1
     return trips * substitute(_of_block(loop.body), {var: var.lower})
 
 
@@ -24,7 +24,7 @@ def _of_block(block: Block) -> Dim:
     for op in block.ops:
         if isinstance(op, Loop):
             total = total + estimated_work(op)
-        elif isinstance(op, If):
+        elif isinstance(op, Conditional):
             total = total + maximum(*(_of_block(region) for region in op.regions))
         elif op.callee is not None:
             total = total + substitute(_of_block(op.callee.body), op.binding)

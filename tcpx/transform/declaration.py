@@ -208,6 +208,9 @@ class Transform:
     """Parameters whose handles end with the step, because what they denote is gone in every case."""
     marks: ClassVar[bool] = True
     """False: inspection, annotation and cleanup, which do not make an op `scheduled`."""
+    needs_count: ClassVar[bool] = True
+    """Whether a loop that it takes has to have a number of iterations: what it does to the loop would change how often
+    one on a condition runs."""
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         """Do it to one copy, through `ctx.rewriter`. Raise `ctx.fail(...)` where a precondition is not met."""

@@ -170,7 +170,7 @@ def _fixed_reductions(op: Structured) -> list[str]:
 
 def _may_have_none(loop: Loop) -> bool:
     """Whether nothing proves that a loop has an iteration."""
-    return is_less_equal(loop.var.lower + 1, loop.var.upper) is not True
+    return not loop.is_counted or is_less_equal(loop.var.lower + 1, loop.var.upper) is not True
 
 
 def _needs_iteration(loop: Loop, var: Var, why: str) -> VerifyError:
@@ -186,7 +186,7 @@ def _fault_on_nothing(op: Operation) -> str | None:
     """What is not known to be right about an operation: that its tile has a size, that its loop fills what it makes."""
     if isinstance(op, OnSubset) and any(is_less_equal(0, size) is not True for size in op.subset.sizes):
         return f"{op.subset.text()} of %{op.subset_of.name} would have no size"
-    if isinstance(op, Loop) and is_less_equal(op.var.lower + 1, op.var.upper) is not True:
+    if isinstance(op, Loop) and _may_have_none(op):
         for index, dest in enumerate(op.destinations):
             if _is_unwritten(op.operands[index]) and not all(_fills(op, dest, s) for s in op.yields_to(index)):
                 return f"{op.name} would fill nothing of %{op.operands[index].name}"
@@ -203,6 +203,8 @@ def _is_unwritten(value: Value) -> bool:
 
 def _fills(loop: Loop, dest: Value, store: StYield) -> bool:
     """Whether a destination is known to be empty where the loop that fills it, along a dim of it, has no iteration."""
+    if not loop.is_counted:
+        return False
     extents = (loop.var.upper - loop.var.lower, trip_count(loop))
     return any(
         loop.var in variables(offset) and is_less_equal(size, extent) is True

@@ -30,6 +30,7 @@ from tcpx.transform.destinations import (
     sink_destination,
 )
 from tcpx.transform.editing import Copies, erase_dead, kept_of, read_subset, source_name, whole_of
+from tcpx.transform.loop_order import check_counted
 from tcpx.transform.static_tiles import padded_tile
 from tcpx.transform.tiling import accumulator_padding, pad_value_to
 from tcpx.transform.visible import keep_visible
@@ -98,6 +99,7 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
                 found=link.subset.text(),
                 fix=_without_shift(link.loop),
             )
+    check_counted(ctx, *(link.loop for chain in chains.values() for link in chain.links))
     _check_in_order(
         ctx, consumer, [link.loop for chain in chains.values() for link in chain.links if link.is_reduction]
     )

@@ -10,7 +10,7 @@ from tcpx.loading import PayloadLike, module_of
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Block, FuncOp, Operation
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import UNBOUNDED, Conditional, If, Loop, While
 from tcpx.payload.ops.group import Group
 from tcpx.payload.sizes import to_text
 from tcpx.payload.types import VectorType
@@ -245,8 +245,8 @@ def _append_lines(op: Operation, depth: int, lines: list[NestLine]) -> None:
         case Loop():
             lines.append(_loop_line(op, depth))
             _append_block(op.body, depth + 1, lines)
-        case If():
-            lines.append(NestLine(depth, NestKind.IF, op.name, str(op.predicate), op.schedule_location))
+        case Conditional():
+            lines.append(NestLine(depth, NestKind.IF, op.name, _condition(op), op.schedule_location))
             _append_block(op.then, depth + 1, lines)
             place = len(lines)
             _append_block(op.orelse, depth + 1, lines)
@@ -263,9 +263,15 @@ def _append_lines(op: Operation, depth: int, lines: list[NestLine]) -> None:
             pass
 
 
+def _condition(op: Conditional) -> str:
+    return str(op.predicate) if isinstance(op, If) else ", ".join(f"%{value.name}" for value in op.operands)
+
+
 def _loop_line(loop: Loop, depth: int) -> NestLine:
     var = loop.var
     bounds = f"{to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}"
+    if isinstance(loop, While):
+        bounds = f"while %{loop.condition.name}" if var.upper == UNBOUNDED else f"{bounds} while %{loop.condition.name}"
     kind = NestKind.PARALLEL if loop.is_parallel else NestKind.FOR
     return NestLine(depth, kind, loop.name, bounds, loop.schedule_location)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
@@ -60,6 +61,19 @@ def swap(ctx: TransformContext, outer: Loop) -> Loop:
     return made
 
 
+def check_counted(ctx: TransformContext, *loops: Loop) -> None:
+    """Raise ScheduleError for a loop that runs while a condition holds."""
+    for loop in loops:
+        if not loop.is_counted:
+            raise ctx.fail(
+                f"how often {loop.name} runs, only the data say",
+                op=loop,
+                required="a loop with a number of iterations",
+                found=loop.opcode,
+                fix=Direction("transform the operations in it"),
+            )
+
+
 def only_loop_in(ctx: TransformContext, outer: Loop) -> Loop:
     """The loop in `outer`, if there is nothing else but what it reads and writes, and its range is one for all."""
     loops = [op for op in outer.body.ops if isinstance(op, Loop)]
@@ -72,6 +86,7 @@ def only_loop_in(ctx: TransformContext, outer: Loop) -> Loop:
             required="a loop whose body is another loop",
             found=f"%{between.name or between.opcode}" if between is not None else "no loop",
         )
+    check_counted(ctx, inner)
     alone = next((result for result in inner.results if not result.uses), None)
     if alone is not None:
         raise ctx.fail(

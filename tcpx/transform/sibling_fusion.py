@@ -11,6 +11,7 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import merge_equal
 from tcpx.transform.convex import gathered, sources
 from tcpx.transform.editing import is_pure
+from tcpx.transform.loop_order import check_counted
 
 
 def fuse_siblings(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
@@ -48,6 +49,7 @@ def merged(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
 
 def check_alike(ctx: TransformContext, loop: Loop, into: Loop) -> None:
     """Raise ScheduleError unless both are loops on values, of one kind, over one range, side by side."""
+    check_counted(ctx, loop, into)
     if loop is into or loop.parent is not into.parent:
         raise ctx.fail(
             f"{loop.name} and {into.name} do not stand side by side",

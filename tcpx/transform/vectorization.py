@@ -12,7 +12,7 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import generalize
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Lead, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
@@ -562,7 +562,7 @@ class Vectorizer:
                 made = self.rewriter.insert(read, InsertPoint.after(op), f"{result.name.split('.')[0]}.v")
                 self.vectors[result] = made.result
 
-    def branch(self, op: If) -> None:
+    def branch(self, op: Conditional) -> None:
         for block in op.regions:
             self.block(block)
             end = block.terminator
@@ -583,7 +583,7 @@ class Vectorizer:
 VECTORIZED: Final = Recipes[Vectorizer]()
 """The vectorization of operations, by class."""
 VECTORIZED.add(Vectorizer.loop, Loop)
-VECTORIZED.add(Vectorizer.branch, If)
+VECTORIZED.add(Vectorizer.branch, Conditional)
 VECTORIZED.add(Vectorizer.materialize, Materialize)
 VECTORIZED.add(Vectorizer.pad, Pad)
 VECTORIZED.add(Vectorizer.view, View)

@@ -13,6 +13,7 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.convex import gathered
 from tcpx.transform.destinations import add_destination, relative
 from tcpx.transform.editing import kept_of, source_name
+from tcpx.transform.loop_order import check_counted
 
 
 def keep_visible(
@@ -40,6 +41,7 @@ def keep_visible(
             found="a read in a `gml_st.if`",
         )
     made, loops = next(iter(places.items()))
+    check_counted(ctx, *loops)
     levels = [_tiles_of_loops(ctx, producer, k, tiles[made][k], loops) for k in used]
     _check_others_are_behind(ctx, producer, loops[0], into)
     point = InsertPoint.after(made)

@@ -72,6 +72,7 @@ def _work(block: Block, known: dict[str, int], calls: Calls) -> int:
             var = op.var
             lower, upper, step = (evaluate(dim, known) for dim in (var.lower, var.upper, var.step))
             trips = max(0, -(-(upper - lower) // max(step, 1)))
+            trips = trips if op.is_counted else min(trips, 1)
             total += trips * _work(op.body, known | {var.name: lower}, calls) if trips else 1
         elif op.callee is not None:
             bound = {symbol.name: evaluate(size, known) for symbol, size in op.binding.items()}

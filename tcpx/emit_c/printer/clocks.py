@@ -8,7 +8,7 @@ from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.signature import Clock
 from tcpx.payload.ir import Operation
-from tcpx.payload.ops.gml_st import If
+from tcpx.payload.ops.gml_st import Conditional
 
 NOW: Final = """\
 static inline int64_t tcpx_now(void) {
@@ -51,4 +51,6 @@ def timed(op: Operation, context: FunctionContext, scope: Scope) -> Generator[No
 
 def _is_outermost(op: Operation) -> bool:
     """Whether only branches are round it, of which it is none: what is in them is measured."""
-    return not isinstance(op, If) and all(isinstance(outer, If) or outer.parent is None for outer in op.ancestors())
+    return not isinstance(op, Conditional) and all(
+        isinstance(outer, Conditional) or outer.parent is None for outer in op.ancestors()
+    )

@@ -15,7 +15,15 @@ from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import RowCall
-from tcpx.payload.ops.gml_st import If, Loop, StYield, runs_at_most_once, trip_count_is_one
+from tcpx.payload.ops.gml_st import (
+    Conditional,
+    If,
+    Loop,
+    StYield,
+    While,
+    runs_at_most_once,
+    trip_count_is_one,
+)
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import Copy
 from tcpx.payload.sizes import is_less_equal, variables
@@ -49,7 +57,7 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
 def _print_operation(op: Operation, context: FunctionContext, scope: Scope) -> None:
     if isinstance(op, Loop):
         _print_loop(op, context, scope)
-    elif isinstance(op, If):
+    elif isinstance(op, Conditional):
         _print_if(op, context, scope)
     elif isinstance(op, StYield):
         _print_yield(op, context, scope)
@@ -103,8 +111,13 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
     scope.statement(_loop_comment(loop))
     if not often and loop.unrolled > 1:
         scope.statement(f"#pragma GCC unroll {loop.unrolled}")
-    heads = {"once": "", "at most once": f"if ({lower} < {upper})"}
+    heads = {"once": "", "at most once": f"if ({lower} < {upper}{_and_holds(loop, context)})"}
     scope.block(heads.get(often, head), inner)
+
+
+def _and_holds(loop: Loop, context: FunctionContext) -> str:
+    """What an iteration needs beside its number."""
+    return f" && {context.read(loop.condition)}" if isinstance(loop, While) else ""
 
 
 def _head(loop: Loop, context: FunctionContext, scope: Scope, inner: Scope) -> tuple[str, str, str, str]:
@@ -113,7 +126,8 @@ def _head(loop: Loop, context: FunctionContext, scope: Scope, inner: Scope) -> t
     lower, upper, step = (context.sizes.text(d, scope) for d in (var.lower, var.upper, var.step))
     name = inner.names[var.text] = context.names.fresh(var.name)
     advance = f"{name}++" if step == "1" else f"{name} += {step}"
-    return lower, upper, name, f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})"
+    ends = f"{name} < {upper}{_and_holds(loop, context)}"
+    return lower, upper, name, f"for (int64_t {name} = {lower}; {ends}; {advance})"
 
 
 def _how_often(loop: Loop) -> str:
@@ -261,7 +275,7 @@ def _print_yield(op: StYield, context: FunctionContext, scope: Scope) -> None:
         scope.statement(f"{context.next_values[dest]} = {context.read(op.operands[0])};")
 
 
-def _print_if(op: If, context: FunctionContext, scope: Scope) -> None:
+def _print_if(op: Conditional, context: FunctionContext, scope: Scope) -> None:
     results = [k for k, r in enumerate(op.results) if context.live.has_use(r)]
     for k in results:
         context.declare(op.results[k], op, scope)
@@ -272,7 +286,7 @@ def _print_if(op: If, context: FunctionContext, scope: Scope) -> None:
         if taken.flushed():
             scope.block("", taken)
         return
-    condition = context.sizes.condition(op.predicate, scope)
+    condition = _condition(op, context, scope)
     branches = [Scope(scope), Scope(scope)]
     for block, inner in zip((op.then, op.orelse), branches, strict=True):
         _print_branch(block, op, results, context, inner)
@@ -283,6 +297,12 @@ def _print_if(op: If, context: FunctionContext, scope: Scope) -> None:
             scope.extend_last_block("else", orelse)
     elif orelse.flushed():
         scope.block(f"if (!({condition}))", orelse)
+
+
+def _condition(op: Conditional, context: FunctionContext, scope: Scope) -> str:
+    if isinstance(op, If):
+        return context.sizes.condition(op.predicate, scope)
+    return context.read(op.operands[0])
 
 
 def _print_branch(block: Block, op: Operation, results: list[int], context: FunctionContext, inner: Scope) -> None:

@@ -1,7 +1,7 @@
 """Which operations and values the effects of a function depend on: nothing else is printed, so nothing is unused."""
 
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop, StYield
+from tcpx.payload.ops.gml_st import Conditional, If, IfValue, Loop, StYield, While
 
 
 class Liveness:
@@ -13,16 +13,16 @@ class Liveness:
         self._ops: set[Operation] = {func}
         self._values: set[Value] = set()
         self._pending: list[Value] = []
-        self._branches: dict[If, list[Block]] = {}
+        self._branches: dict[Conditional, list[Block]] = {}
         self._need_effects(func.body)
         while self._pending:
             self._visit(self._pending.pop())
 
-    def branches(self, op: If) -> list[Block]:
+    def branches(self, op: Conditional) -> list[Block]:
         """The branches that may be taken: one if the condition is decided."""
         known = self._branches.get(op)
         if known is None:
-            decided = op.predicate.decide()
+            decided = op.predicate.decide() if isinstance(op, If) else None
             known = self._branches[op] = op.regions if decided is None else [op.then if decided else op.orelse]
         return known
 
@@ -36,7 +36,7 @@ class Liveness:
 
     def _need_effects(self, block: Block) -> None:
         for op in block.ops:
-            for inner in self.branches(op) if isinstance(op, If) else op.regions:
+            for inner in self.branches(op) if isinstance(op, Conditional) else op.regions:
                 self._need_effects(inner)
             if not op.results and not op.regions and not op.is_terminator and not isinstance(op, StYield):
                 self._need_op(op)
@@ -52,6 +52,8 @@ class Liveness:
         held: Operation | None = op
         while held is not None and held not in self._ops:
             self._ops.add(held)
+            if isinstance(held, IfValue | While):
+                self._need(held.condition)
             held = held.parent_op
 
     def _visit(self, value: Value) -> None:
@@ -62,7 +64,7 @@ class Liveness:
                 self._need_carried(loop, value.owner.args.index(value))
         elif isinstance(op, Loop):
             self._need_carried(op, op.results.index(value))
-        elif isinstance(op, If):
+        elif isinstance(op, Conditional):
             self._need_op(op)
             for block in self.branches(op):
                 if block.terminator is not None:
@@ -82,7 +84,7 @@ class Liveness:
     def _may_run(self, op: Operation) -> bool:
         inner, outer = op.parent, op.parent_op
         while inner is not None and outer is not None:
-            if isinstance(outer, If) and not any(inner is block for block in self.branches(outer)):
+            if isinstance(outer, Conditional) and not any(inner is block for block in self.branches(outer)):
                 return False
             inner, outer = outer.parent, outer.parent_op
         return True

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from tcpx.emit_c.printer.liveness import Liveness
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop, StYield
+from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
 from tcpx.payload.types import BufferType
 
 
@@ -28,7 +28,7 @@ class Group:
     @property
     def is_assigned(self) -> bool:
         """Whether the variable is written again after its declaration."""
-        return any(isinstance(v.owner, Block | Loop | If) for v in self.members)
+        return any(isinstance(v.owner, Block | Loop | Conditional) for v in self.members)
 
     @property
     def hint(self) -> str:
@@ -41,7 +41,7 @@ class Group:
 
     def excludes(self, other: Group) -> bool:
         """Whether two values that are alive at once would meet: carried values of one loop, results of one branch."""
-        mine = {id(v.owner) for v in self.members if isinstance(v.owner, Block | Loop | If)}
+        mine = {id(v.owner) for v in self.members if isinstance(v.owner, Block | Loop | Conditional)}
         return any(id(v.owner) in mine for v in other.members)
 
 
@@ -62,7 +62,7 @@ class Variables:
         for op in around:
             if isinstance(op, Loop):
                 self._join_results_and_inits(op)
-            elif isinstance(op, If):
+            elif isinstance(op, Conditional):
                 self._join_branches(op)
         for op in around:
             if isinstance(op, Loop):
@@ -95,7 +95,7 @@ class Variables:
         loop = value.owner.parent if isinstance(value.owner, Block) else None
         return not isinstance(loop, Loop) or bool(loop.yields_to(loop.destinations.index(value)))
 
-    def _join_branches(self, branches: If) -> None:
+    def _join_branches(self, branches: Conditional) -> None:
         for block in branches.regions:
             end = block.terminator
             for value, result in zip(end.operands if end is not None else (), branches.results, strict=True):

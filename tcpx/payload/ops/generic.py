@@ -27,7 +27,7 @@ from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.batched_body import LoopNest, beyond, checked_indices, is_batchable
 from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import Binary
-from tcpx.payload.ops.gml_st import If
+from tcpx.payload.ops.gml_st import Conditional
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of, si64
@@ -46,7 +46,7 @@ class Yield(Operation):
 
     def moves(self) -> Sequence[Move]:
         holder = self.parent_op
-        results = holder.results if isinstance(holder, If) else ()
+        results = holder.results if isinstance(holder, Conditional) else ()
         return [Move(MoveKind.BRANCH, k, result) for k, result in enumerate(results)]
 
 

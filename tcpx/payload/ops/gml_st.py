@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import Final, Self
 
 import numpy as np
 
 from tcpx.limits import MOST_UNROLLED
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import Facts, facts_at, facts_in
 from tcpx.payload.fields import FlagAttribute, Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
@@ -15,7 +18,7 @@ from tcpx.payload.ir import Block, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, Type, VectorType, dtype_of, like, shape_of, with_shape
+from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, i1, like, shape_of, with_shape
 from tcpx.payload.value_ranges import SORTED, UNIQUE, union
 
 UNROLLED: Final = "unrolled"
@@ -55,6 +58,11 @@ class Loop(Operation):
     def is_parallel(self) -> bool:
         """Whether iterations may run in any order or at once."""
         return False
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it has as many iterations as `var` says."""
+        return True
 
     @property
     def unrolled(self) -> int:
@@ -98,18 +106,24 @@ class Loop(Operation):
                     found=f"destination {dest.type}, result {result.type}",
                 )
 
-    def _iterations(self, evaluation: Evaluation) -> list[int]:
+    def _iterations(self, evaluation: Evaluation) -> Sequence[int]:
         var = self.var
         step = evaluation.size(var.step)
         if step <= 0:
             raise self.error("the step of a loop is positive", required="at least 1", found=str(step))
-        return list(range(evaluation.size(var.lower), evaluation.size(var.upper), step))
+        return range(evaluation.size(var.lower), evaluation.size(var.upper), step)
+
+    def _goes_on(self, evaluation: Evaluation) -> bool:
+        """Whether the next iteration runs, of those that `var` counts."""
+        return True
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         held = [a if self._begins_alone(value) else np.array(a) for value, a in zip(self.operands, args, strict=True)]
         for formal, array in zip(self.destinations, held, strict=True):
             evaluation.values[formal] = array
         for value in self._iterations(evaluation):
+            if not self._goes_on(evaluation):
+                break
             evaluation.sizes[self.var.name] = value
             carried: dict[Value, Array] = {}
             outer, evaluation.carried = evaluation.carried, carried
@@ -162,22 +176,70 @@ class Parallel(Loop):
                 )
         super().verify()
 
-    def _iterations(self, evaluation: Evaluation) -> list[int]:
+    def _iterations(self, evaluation: Evaluation) -> Sequence[int]:
         order = super()._iterations(evaluation)
         return [order[int(k)] for k in evaluation.random.permutation(len(order))]
 
 
+UNBOUNDED: Final = 1 << 62
+"""How often a loop on a condition runs at most, where nothing else is said."""
+
+
 @register
-class If(Operation):
+class While(Loop):
+    """A sequential loop that runs while its first destination, a truth value, holds, at most as often as `var` says."""
+
+    __slots__ = ()
+    opcode = "gml_st.while"
+
+    @property
+    def condition(self) -> Value:
+        """What an iteration needs to run: the first destination."""
+        return self.destinations[0]
+
+    @property
+    def is_counted(self) -> bool:
+        return False
+
+    def verify(self) -> None:
+        super().verify()
+        first = self.destinations[0] if self.destinations else None
+        if first is None or first.type != i1:
+            raise self.error(
+                "the first destination of a gml_st.while is its condition",
+                required="a scalar i1: (%go = %first, ..)",
+                found=f"%{first.name}: {first.type}" if first is not None else "no destination",
+                fix=_truth(self.operands[0]) if first is not None else None,
+            )
+
+    def _goes_on(self, evaluation: Evaluation) -> bool:
+        return bool(evaluation.values[self.condition])
+
+
+def uncounted(result: str) -> Var:
+    """The variable of a gml_st.while that is written without one, by the name of its first result."""
+    return Var(f"{result}/step", 0, UNBOUNDED)
+
+
+def _truth(value: Value) -> str:
+    """What gives the scalar i1 of a value that is meant to be a condition."""
+    name = "%holds" if value.name != "holds" else "%go"
+    if value.type == TensorType((), i1):
+        return Direction(f"use {name}, before it: {name} = gml_st.materialize(%{value.name}) point [] : i1")
+    if isinstance(value.type, ScalarType):
+        return Direction(f"use {name}, before it: {name} = tcp.cast(%{value.name}) : i1")
+    return Direction(
+        "compute one truth value, as tcp.reduce_any of all dims, and read it: gml_st.materialize(..) point [] : i1"
+    )
+
+
+class Conditional(Operation):
     """Runs one of two regions; each ends in a `tcp.yield` of the results."""
 
     __slots__ = ()
-    opcode = "gml_st.if"
     result_count = None
     region_count = 2
     attribute_names = None
-    predicate = PredicateAttribute()
-    """The condition, on sizes and loop variables."""
 
     @property
     def then(self) -> Block:
@@ -203,8 +265,44 @@ class If(Operation):
         ends = (block.terminator for block in self.regions)
         return union(of(end.operands[number]) if end is not None else None for end in ends)
 
+
+@register
+class If(Conditional):
+    """A branch on sizes and loop variables."""
+
+    __slots__ = ()
+    opcode = "gml_st.if"
+    predicate = PredicateAttribute()
+    """The condition, on sizes and loop variables."""
+
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return evaluation.run_block(self.then if evaluation.holds(self.predicate) else self.orelse)
+
+
+class IfValue(Conditional):
+    """A branch on a truth value that is computed, `gml_st.if %c {`: the other form of a `gml_st.if`."""
+
+    __slots__ = ()
+    opcode = If.opcode
+    condition = Operand()
+
+    @classmethod
+    def of(cls, condition: Value, types: Sequence[Type]) -> Self:
+        """A detached branch with empty regions."""
+        return cls([condition], types, {}, [Block(), Block()])
+
+    def verify(self) -> None:
+        if self.condition.type != i1:
+            raise self.error(
+                "the condition of a branch is a truth value",
+                required="a scalar i1, or a comparison of sizes",
+                found=f"%{self.condition.name}: {self.condition.type}",
+                fix=_truth(self.condition),
+            )
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return evaluation.run_block(self.then if bool(args[0]) else self.orelse)
 
 
 def _is_destination(value: Value) -> bool:
@@ -279,8 +377,20 @@ class OnSubset(Operation):
                 "value and subset have one shape",
                 required=f"[{', '.join(map(to_text, wanted))}]",
                 found=f"%{value.name}: {value.type}",
+                fix=_drop(self.subset, shape),
                 unproven=len(shape) == len(wanted) and False not in equal,
             )
+
+
+def _drop(subset: Tile, shape: Sequence[Dim]) -> str | None:
+    """The subset of a value that has not the dims of size 1, or has those that are dropped."""
+    if subset.dropped and tuple(shape) == tuple(subset.sizes):
+        return Direction(f"keep the dims of size 1: {replace(subset, dropped=()).text()}")
+    ones = [dim for dim, size in enumerate(subset.sizes) if size == 1]
+    for dropped in combinations(ones, len(subset.sizes) - len(shape)) if not subset.dropped else ():
+        if [size for dim, size in enumerate(subset.sizes) if dim not in dropped] == list(shape):
+            return Direction(f"drop the dims of size 1: {replace(subset, dropped=dropped).text()}")
+    return None
 
 
 @register
@@ -383,6 +493,15 @@ class StYield(OnSubset):
                 required="a destination of a loop around it",
                 found=f"%{dest.name}",
             )
+        if isinstance(dest.type, ScalarType) and self.value.type != dest.type:
+            raise self.error(
+                "what a carried scalar becomes is a scalar",
+                required=f"{dest.type}, as %{dest.name}",
+                found=f"%{self.value.name}: {self.value.type}",
+                fix=Direction(f"before it: %next = gml_st.materialize(%{self.value.name}) point [] : {dest.type}")
+                if self.value.type == TensorType((), dest.type)
+                else None,
+            )
         self.check_value(self.operands[0])
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
@@ -415,7 +534,8 @@ def never_runs(loop: Loop) -> bool:
 
 
 def trip_count(loop: Loop) -> Dim:
-    """The number of iterations of a loop that has any; of one that has none, not above 0."""
+    """The number of iterations of a loop that has any, the most of one on a condition; of one that has none, not above
+    0."""
     return ceildiv(loop.var.upper - loop.var.lower, loop.var.step)
 
 
@@ -426,4 +546,4 @@ def runs_at_most_once(loop: Loop) -> bool:
 
 def trip_count_is_one(loop: Loop) -> bool:
     """Whether a loop provably runs exactly once."""
-    return is_less_equal(1, loop.var.upper - loop.var.lower) is True and runs_at_most_once(loop)
+    return loop.is_counted and is_less_equal(1, loop.var.upper - loop.var.lower) is True and runs_at_most_once(loop)

@@ -1,6 +1,6 @@
 """Tensors without contents; buffers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Self
@@ -11,7 +11,7 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
 from tcpx.payload.facts import are_equal_at
 from tcpx.payload.fields import ElementsAttribute, FlagAttribute, Operand, SubsetAttribute
-from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
 from tcpx.payload.sizes import Dim, Size, is_equal, product, to_text
 from tcpx.payload.subsets import Tile
@@ -270,6 +270,9 @@ class Lead(Operation):
 
     def part_read(self, index: int) -> Tile | None:
         return None
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        return 0, CACHE_LINE // dtype_of(self.source.type).bytes
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         """Any number of elements of a cache line is right: here all but one."""

@@ -197,6 +197,8 @@ OTHER_NAMES: Final = (
         "a result for each part, as long as its type says",
     ),
     OtherName(("ret", "func_return"), ("tcp.return($a)",)),
+    _missing("break", "continue",
+             note="a loop that ends early is a gml_st.while; what an iteration may leave out stands in a gml_st.if"),
     _missing("cbrt", note="tcp.sqrt is the only root", family="elementwise"),
     _binary("powf", "power", "powi", "fpowi", "ipowi", opcode="tcp.pow"),
     _missing("asin", "acos", "atan", "atan2", note="there are no inverses of tcp.sin, tcp.cos and tcp.tan"),

@@ -12,15 +12,29 @@ from typing import Final
 from lark import Token
 
 from tcpx.limits import DEEPEST_NESTING, INT64_MAX
-from tcpx.payload.diagnostics import ParseError, counted
+from tcpx.payload.diagnostics import Direction, ParseError, counted
+from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Comparison, Predicate, Relation
 from tcpx.payload.size_excess import Excess, excess, excess_of_memory, excess_of_product
-from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Size, evaluate
+from tcpx.payload.sizes import (
+    Atom,
+    CeilDiv,
+    Dim,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Size,
+    ceildiv,
+    evaluate,
+    is_less_equal,
+    to_text,
+)
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.hints import dtype_fix
 from tcpx.payload.text.scope import Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, tokens
-from tcpx.payload.types import SCALARS, BufferType, ScalarType, TensorType, Type, VectorType
+from tcpx.payload.types import SCALARS, BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, i1
 
 _RELATIONS: Final[dict[str, Relation]] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CHAINED: Final = frozenset(("sum", "difference", "product"))
@@ -139,7 +153,7 @@ class DimReader:
                 f"unknown loop variable {token}",
                 required=f"the variable of a loop around this: {', '.join('%' + n for n in known) or 'there is none'}",
                 found=f"the value {token}" if scope.value(name) is not None else str(token),
-                fix=suggestion(name, known, "%"),
+                fix=suggestion(name, known, "%") or _bound(scope.value(name)),
             )
         return variable.size()
 
@@ -271,3 +285,25 @@ class DimReader:
 
 def _shown(dims: Sequence[Dim]) -> str:
     return " x ".join(str(d) for d in dims)
+
+
+def _bound(value: Value | None) -> str | None:
+    """How a value becomes a size, or decides what a condition on sizes would."""
+    if value is not None and value.type == i1:
+        return Direction(f"a truth value stands alone: gml_st.if %{value.name} {{")
+    if value is None or not dtype_of(value.type).is_integer:
+        return None
+    if isinstance(value.type, ScalarType):
+        bind = f"gml_st.bind(%{value.name}) {{var = %size in 0 to END}}"
+        return Direction(f"make it a size: {bind}, then %size is below END")
+    read = f"gml_st.materialize(%{value.name}) point [..] : {dtype_of(value.type)}"
+    return Direction(f"read an element, {read}, and make that a size: gml_st.bind")
+
+
+def counting_up(variable: str, first: Dim, end: Dim, by: int) -> str:
+    """What to write for a loop that counts down from `first` to above `end`, or over the same range backwards."""
+    is_descending = is_less_equal(end, first) is True
+    count, last = (ceildiv(first - end, by), first) if is_descending else (ceildiv(end - first, by), end - 1)
+    step = variable if by == 1 else f"{by} * {variable}"
+    head = f"{variable} in 0 to {to_text(count)} step 1"
+    return Direction(f"count up, `{head}`, and use the index `{to_text(last)} - {step}`")

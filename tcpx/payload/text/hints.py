@@ -65,7 +65,27 @@ def _range_of(match: re.Match[str]) -> str:
     return f"write {match['size']}: {ends[match['sign'].replace(AT, '')]}"
 
 
+_RANGE: Final = Direction("write the range of a loop so: %i in 0 to N step 1")
+
 _HABITS: Final = habits(
+    # loops and branches
+    (rf"gml_st\.(?:for|parallel|while)\s+{_VALUE}\s*{AT}=", _RANGE),
+    (rf"\bin\s+range\s*{AT}\(", _RANGE),
+    (rf"gml_st\.(?:for|parallel|while)\s+{_VALUE}\s+in\b[^{{]*{AT}\.\.", _RANGE),
+    (
+        rf"^\s*(?:{_VALUE}\s*=\s*)?(?P<here>(?:scf\.|stablehlo\.)?while\b).*{AT}",
+        Direction("write a loop on a condition so: gml_st.while (%go = %first, %d = %init) { .. } : i1, TYPE"),
+    ),
+    (rf"gml_st\.if\s*(?P<here>\(\s*(?P<a>{_VALUE})\s*\))\s*{AT}", r"write \g<a>", "a condition has no parentheses"),
+    (rf"gml_st\.if\s+{_VALUE}\s*(?P<here>{AT}:\s*\w+)", "remove it: a condition has no type"),
+    (
+        rf"gml_st\.if\s+(?:not\s+|!\s*)?{AT}[!%]",
+        Direction("compute the opposite before it: %other = tcp.not(%c) : i1"),
+    ),
+    (
+        rf"gml_st\.if\s+{_VALUE}\s*{AT}(?:and|or|&|\|)",
+        Direction("combine the truth values before it: %both = tcp.and(%a, %b) : i1"),
+    ),
     (rf"tensor<(?:[^<>]*x)?\w+\s*{AT}[-+*/]\s*\w", _COMPUTED_SIZE),
     (rf"tensor<(?:[^<>]*x)?[0-9]+{AT}[A-Za-z_]", _COMPUTED_SIZE),
     (rf"tensor<(?:[^<>]*x)?[A-Za-z_]\w*\s+{AT}x", _NAMED_SIZE),
@@ -197,7 +217,10 @@ _HABITS: Final = habits(
     ),
     (
         rf"^\s*(?:{_VALUE}\s*=\s*)?(?P<here>(?:scf\.|affine\.)?if)\b.*{AT}",
-        Direction("tcp.select(%c, %a, %b) chooses element by element; gml_st.if N == 1 { .. } else { .. } by a size"),
+        Direction(
+            "tcp.select(%c, %a, %b) chooses element by element; gml_st.if %c { .. } else { .. }, or gml_st.if N == 1, "
+            "runs one branch"
+        ),
     ),
 )  # fmt: skip
 

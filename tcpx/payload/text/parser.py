@@ -31,14 +31,16 @@ from tcpx.payload.ir import (
 )
 from tcpx.payload.ops.constant import Const, written_array
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import If, IfValue, Loop, uncounted
 from tcpx.payload.ops.other_names import advice
 from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.safetensors import SUFFIX, SafetensorsArchive
 from tcpx.payload.short_operands import OperandLike, Repeated
 from tcpx.payload.sizes import Symbol, Var
+from tcpx.payload.sizes_from_data import check_sizes_from_data
 from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
 from tcpx.payload.strided import STRIDED
+from tcpx.payload.text.dims import counting_up
 from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
@@ -67,6 +69,7 @@ def parse(
     """
     module = parse_print(text, file, base_path, constants)
     check_subsets(module)
+    check_sizes_from_data(module)
     check_reads_of_parallel_loops(module)
     check_declared_bodies(module)
     return module
@@ -521,22 +524,8 @@ class _ModuleParser(SubsetReader):
         return block
 
     def _loop(self, node: Node, scope: Scope) -> Operation:
-        opcode = tokens(_required(child(node, "loop_opcode")))[0]
-        name = tokens(node)[0]
-        step = child(node, "loop_step")
-        bounds = [n for n in nodes(node) if n.data not in _LOOP_CLAUSES]
-        lower, upper = (self.dim(n, scope) for n in bounds)
-        size = self.dim(nodes(step)[0], scope) if step is not None else 1
-        if isinstance(size, int) and size < 1:
-            raise self.source.error(
-                step if step is not None else node,
-                "the step of a loop is positive",
-                required="1 or more",
-                found=str(size),
-            )
-        if scope.variable(name[1:]) is not None:
-            raise self.source.error(name, f"a loop around this one is also called {name}", required="a free name")
-        var = Var(name[1:], lower, upper, size)
+        opcode = tokens(_required(child(node, "loop_opcode") or child(node, "while_opcode")))[0]
+        var = self._loop_variable(node, scope)
         destinations = child(node, "destinations")
         pairs = [tokens(d) for d in nodes(destinations)] if destinations is not None else []
         inits = [self._use(init, scope) for _, init in pairs]
@@ -552,13 +541,39 @@ class _ModuleParser(SubsetReader):
         where = self.source.location(node)
         return cls(inits, types, attributes, [body], _result_names(node), var.name, where)
 
+    def _loop_variable(self, node: Node, scope: Scope) -> Var:
+        """The variable of a loop, with its bounds."""
+        name = next(iter(tokens(node)), None)
+        if name is None:
+            return uncounted(next(iter(_result_names(node)), "loop"))
+        step = child(node, "loop_step")
+        bounds = [n for n in nodes(node) if n.data not in _LOOP_CLAUSES]
+        lower, upper = (self.dim(n, scope) for n in bounds)
+        size = self.dim(nodes(step)[0], scope) if step is not None else 1
+        if isinstance(size, int) and size < 1:
+            raise self.source.error(
+                step if step is not None else node,
+                "the step of a loop is positive",
+                required="1 or more",
+                found=str(size),
+                fix=counting_up(name, lower, upper, -size) if size < 0 else None,
+            )
+        if scope.variable(name[1:]) is not None:
+            raise self.source.error(name, f"a loop around this one is also called {name}", required="a free name")
+        return Var(name[1:], lower, upper, size)
+
     def _conditional(self, node: Node, scope: Scope) -> Operation:
-        predicate = self.condition(_required(child(node, "condition")), scope)
+        truth, condition = child(node, "truth"), child(node, "condition")
+        value = self._use(tokens(truth)[0], scope) if truth is not None else None
+        predicate = self.condition(condition, scope) if condition is not None else None
         branches: list[Block] = []
         otherwise = child(node, "else_body")
         for body, fact in (
             (child(node, "body"), predicate),
-            (nodes(otherwise)[0] if otherwise is not None else None, predicate.negate()),
+            (
+                nodes(otherwise)[0] if otherwise is not None else None,
+                predicate.negate() if predicate is not None else None,
+            ),
         ):
             block = Block()
             if body is not None:
@@ -566,9 +581,12 @@ class _ModuleParser(SubsetReader):
             if block.terminator is None:
                 block.append(Yield(location=self.source.location(node)))
             branches.append(block)
-        attributes = {"predicate": predicate, **self.attributes(child(node, "attributes"), scope)}
-        types = self._result_types(node, scope)
-        return If([], types, attributes, branches, _result_names(node), location=self.source.location(node))
+        attributes = self.attributes(child(node, "attributes"), scope)
+        types, names, where = self._result_types(node, scope), _result_names(node), self.source.location(node)
+        if value is not None:
+            return IfValue([value], types, attributes, branches, names, location=where)
+        given = {"predicate": predicate} if predicate is not None else {}
+        return If([], types, {**given, **attributes}, branches, names, location=where)
 
     # -- names and types -----------------------------------------------------------------------------------------
 
@@ -625,7 +643,7 @@ _VALUE_OF_LOOP: Final = Direction(
     "read in it by gml_st.materialize(%at) tile [%i] [1]"
 )
 _LOOP_CLAUSES = frozenset(
-    {"results", "loop_opcode", "loop_step", "destinations", "attributes", "body", "types", "op_name"}
+    {"results", "loop_opcode", "while_opcode", "loop_step", "destinations", "attributes", "body", "types", "op_name"}
 )
 
 

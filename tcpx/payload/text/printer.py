@@ -18,7 +18,7 @@ from tcpx.payload.ir import (
     Value,
 )
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import Conditional, If, IfValue, Loop, While, uncounted
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.short_operands import OperandLike, operand_text, short_operands
 from tcpx.payload.sizes import Size, Symbol, Var, to_text
@@ -121,9 +121,9 @@ def _statement(op: Operation, indent: str, short: Mapping[int, OperandLike] = NO
         yield f"{indent}{results}{_loop_head(op)} {{"
         yield from _statements(op.body.ops, indent + INDENT)
         yield f"{indent}}}{end}"
-    elif isinstance(op, If) and isinstance(op.attributes.get("predicate"), Predicate) and len(op.regions) == 2:
+    elif isinstance(op, Conditional) and (condition := _condition(op)) and len(op.regions) == 2:
         extra = _attributes((k, a) for k, a in op.attributes.items() if k != "predicate")
-        yield f"{indent}{results}{op.opcode} {op.predicate.to_text()}{extra} {{"
+        yield f"{indent}{results}{If.opcode} {condition}{extra} {{"
         yield from _statements(_without_empty_yield(op.then), indent + INDENT)
         otherwise = _without_empty_yield(op.orelse)
         if otherwise or not op.orelse.ops:
@@ -161,13 +161,29 @@ def _region_head(block: Block) -> str:
     return f"{{ ({args}):" if block.args else "{"
 
 
+def _condition(op: Conditional) -> str:
+    """What decides between the branches; empty where nothing is said."""
+    if isinstance(op, IfValue):
+        return _name(op.operands[0]) if op.operands else ""
+    held = op.attributes.get("predicate")
+    return held.to_text() if isinstance(held, Predicate) else ""
+
+
 def _loop_head(op: Loop) -> str:
     var = op.var
     pairs = zip(op.destinations, op.operands, strict=False)
     destinations = ", ".join(f"{_name(dest)} = {_name(init)}" for dest, init in pairs)
-    bounds = f"in {to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}"
+    bounds = f" %{var.name} in {to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}"
+    if isinstance(op, While) and op.results and _is_uncounted(op):
+        bounds = ""
     extra = _attributes((k, a) for k, a in op.attributes.items() if k != "var")
-    return f"{op.opcode} %{var.name} {bounds}{f' ({destinations})' if destinations else ''}{extra}"
+    return f"{op.opcode}{bounds}{f' ({destinations})' if destinations else ''}{extra}"
+
+
+def _is_uncounted(op: While) -> bool:
+    """Whether the variable is the one of a loop that is written without any."""
+    mine, usual = op.var, uncounted(op.results[0].name)
+    return mine.name == usual.name and (mine.lower, mine.upper, mine.step) == (usual.lower, usual.upper, usual.step)
 
 
 def _operands(op: Operation, short: Mapping[int, OperandLike]) -> str:

@@ -33,7 +33,7 @@ _WORDS = {
     "$END": "the end of the text",
 }
 
-_LOOPS = frozenset(("`gml_st.for`", "`gml_st.if`", "`gml_st.parallel`"))
+_LOOPS = frozenset(("`gml_st.for`", "`gml_st.if`", "`gml_st.parallel`", "`gml_st.while`"))
 _GROUPS = (
     (frozenset(("`combine`", "`filter`", "`full`", "`point`", "`tile`")), "a subset"),
     (_LOOPS | {_WORDS["NAME"], _WORDS["VALUE"]}, "the next statement"),

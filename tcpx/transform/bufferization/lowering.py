@@ -11,7 +11,7 @@ from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import DISJOINT_ROWS, SCRATCH, BufferCall, Call, RowCall, place_of_result
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
-from tcpx.payload.ops.gml_st import STREAM, If, Loop, Materialize, StYield
+from tcpx.payload.ops.gml_st import STREAM, Conditional, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Lead, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.vector import Write as Store
@@ -60,7 +60,7 @@ class Lowering:
         for op in list(block.ops):
             if self._on_tensors(op):
                 self._operation(op)
-            for region in op.regions if isinstance(op, Loop | If) else ():
+            for region in op.regions if isinstance(op, Loop | Conditional) else ():
                 self._block(region)
 
     def _on_tensors(self, op: Operation) -> bool:
@@ -85,7 +85,7 @@ class Lowering:
         self._copies(op)
         self._cleanups.append(lambda: self._strip_loop(op))
 
-    def branch(self, op: If) -> None:
+    def branch(self, op: Conditional) -> None:
         self._cleanups.append(lambda: self._strip_results(op))
 
     def end(self, op: Yield | Return) -> None:
@@ -351,7 +351,7 @@ class Lowering:
 BUFFERIZED: Final = Recipes[Lowering]()
 """What becomes of operations on tensors, by class."""
 BUFFERIZED.add(Lowering.loop, Loop)
-BUFFERIZED.add(Lowering.branch, If)
+BUFFERIZED.add(Lowering.branch, Conditional)
 BUFFERIZED.add(Lowering.end, Yield, Return)
 BUFFERIZED.add(Lowering.yielded, StYield)
 BUFFERIZED.add(Lowering.redirect, Read, Gather, Prefetch)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
-from tcpx.payload.ops.gml_st import If, Loop, Materialize
+from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize
 from tcpx.payload.sizes import Dim, Var, is_equal, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
@@ -48,7 +48,7 @@ class Placement:
         for op in reversed(block.ops):
             for result in op.results:
                 self._decide(result, self._choices(result))
-            for region in op.regions if isinstance(op, Loop | If) else ():
+            for region in op.regions if isinstance(op, Loop | Conditional) else ():
                 self._block(region)
 
     def _decide(self, value: Value, choices: Iterator[Link]) -> None:
@@ -83,7 +83,7 @@ class Placement:
         if target.op is None or storage.op is None:
             return True
         around = set(storage.op.ancestors())
-        return all(op in around for op in target.op.ancestors() if isinstance(op, If))
+        return all(op in around for op in target.op.ancestors() if isinstance(op, Conditional))
 
     def _is_in_scope(self, storage: Storage) -> bool:
         """Whether the place of a storage mentions only variables of loops round its definition."""

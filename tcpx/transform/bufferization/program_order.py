@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from tcpx.payload.ir import Block, FuncOp, Operation
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import Conditional, Loop
 
 
 class Order(Enum):
@@ -20,7 +20,7 @@ def operations(block: Block) -> Iterator[Operation]:
     """The operations of a block and of the loops and branches in it, in program order; not those of scalar bodies."""
     for op in list(block.ops):
         yield op
-        if isinstance(op, Loop | If):
+        if isinstance(op, Loop | Conditional):
             for region in op.regions:
                 yield from operations(region)
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from tcpx.payload.facts import Facts, facts_in
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.memory import Alloc, View
 from tcpx.payload.size_expressions import total
 from tcpx.payload.sizes import (
@@ -132,7 +132,7 @@ class _Planner:
             case Alloc() if isinstance(op.result.type, BufferType) and op.result.type.space == "arena":
                 size = size_in_bytes(op.result.type)
                 return _Item(here, self._last_use(op.result, here), Workspace(size, size, {op: Place()}))
-            case Loop() | If():
+            case Loop() | Conditional():
                 shares = isinstance(op, Loop) and op.is_parallel and not in_parallel
                 planned = [self._block(region, in_parallel or shares) for region in op.regions]
                 places = {inner: place for held in planned for inner, place in held.places.items()}

@@ -37,6 +37,7 @@ class Annotate(Transform):
 
     name = "annotate"
     category = Category.INSPECTION
+    needs_count = False
     parameters = (
         Parameter("target", OP_OR_LOOP, doc="the operation or loop"),
         Parameter("note", STRING, doc="its name"),

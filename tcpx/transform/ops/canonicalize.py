@@ -50,6 +50,7 @@ class Canonicalize(Transform):
 
     name = "canonicalize"
     category = Category.CLEANUP_AND_LOWERING
+    needs_count = False
     parameters = (
         Parameter("target", OP_OR_LOOP, doc="the function, loop or operation to clean"),
         Parameter("fma", BOOL, False, doc="round products and sums of floats once"),

@@ -62,6 +62,7 @@ class ConstantFold(Transform):
 
     name = "constant_fold"
     category = Category.LAYOUT_AND_MEMORY
+    needs_count = False
     parameters = (Parameter("target", OP_OR_LOOP, doc="an operation or loop with one result of static shape"),)
     results = (Result.OP,)
 

@@ -36,6 +36,7 @@ class Cse(Transform):
 
     name = "cse"
     category = Category.CLEANUP_AND_LOWERING
+    needs_count = False
     parameters = (Parameter("target", OP_OR_LOOP, doc="the function, loop or operation to clean"),)
     marks = False
 

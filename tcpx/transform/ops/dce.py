@@ -34,6 +34,7 @@ class Dce(Transform):
 
     name = "dce"
     category = Category.CLEANUP_AND_LOWERING
+    needs_count = False
     parameters = (Parameter("target", OP_OR_LOOP, doc="the function, loop or operation to clean"),)
     marks = False
 

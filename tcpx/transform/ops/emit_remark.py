@@ -30,6 +30,7 @@ class EmitRemark(Transform):
 
     name = "emit_remark"
     category = Category.INSPECTION
+    needs_count = False
     parameters = (
         Parameter("target", OP_OR_LOOP, doc="the operation or loop"),
         Parameter("message", STRING, doc="the text"),

@@ -54,6 +54,7 @@ class Hoist(Transform):
 
     name = "hoist"
     category = Category.LOOPS
+    needs_count = False
     parameters = (
         Parameter("target", OP_OR_LOOP, doc="an operation or loop in it"),
         Parameter("out_of", LOOP, doc="the outermost loop to move it out of"),

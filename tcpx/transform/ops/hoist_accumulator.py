@@ -63,6 +63,7 @@ class HoistAccumulator(Transform):
 
     name = "hoist_accumulator"
     category = Category.VECTOR
+    needs_count = False
     parameters = (
         Parameter("target", OP, doc="the operation that accumulates"),
         Parameter("out_of", LOOP, doc="the outermost reduction loop that carries it"),

@@ -52,6 +52,7 @@ class Licm(Transform):
 
     name = "licm"
     category = Category.CLEANUP_AND_LOWERING
+    needs_count = False
     parameters = (Parameter("loop", LOOP, doc="the loop"),)
     marks = False
 

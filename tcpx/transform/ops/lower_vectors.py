@@ -64,6 +64,7 @@ class LowerVectors(Transform):
 
     name = "lower_vectors"
     category = Category.VECTOR
+    needs_count = False
     parameters = (Parameter("target", OP_OR_LOOP, doc="the function or loop whose body is lowered"),)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:

@@ -68,6 +68,7 @@ class Pack(Transform):
 
     name = "pack"
     category = Category.LAYOUT_AND_MEMORY
+    needs_count = False
     parameters = (
         Parameter("operand", VALUE, doc="an operand of a structured operation: `mm.rhs`"),
         Parameter("layout", LAYOUT, doc="the operand's dims in storage order"),

@@ -8,7 +8,7 @@ from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield, trip_count
+from tcpx.payload.ops.gml_st import Conditional, If, Loop, OnSubset, StYield, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint
@@ -290,7 +290,7 @@ def _read(reads: Iterable[OnSubset], loop: Loop, counted: Loop) -> list[tuple[Va
     """What the body of a loop reads from memory; a vector masked at the border is prefetched as a whole."""
     found: list[tuple[Value, Tile]] = []
     for op in reads:
-        if op.parent is loop.body or (isinstance(op.parent_op, If) and op.parent_op.parent is loop.body):
+        if op.parent is loop.body or (isinstance(op.parent_op, Conditional) and op.parent_op.parent is loop.body):
             source, subset = op.operands[0], op.subset
             if not _is_filled_in(source, counted):
                 if not isinstance(op.result.type, TensorType):
@@ -306,7 +306,7 @@ def _reads(value: Value) -> Iterator[OnSubset]:
     op = value.defining_op
     if isinstance(op, OnSubset) and op.results:
         yield op
-    elif isinstance(op, If):
+    elif isinstance(op, Conditional):
         for block in op.regions:
             if block.terminator is not None:
                 yield from _reads(block.terminator.operands[op.results.index(value)])

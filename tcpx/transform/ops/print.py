@@ -39,6 +39,7 @@ class Print(Transform):
 
     name = "print"
     category = Category.INSPECTION
+    needs_count = False
     parameters = (
         Parameter("target", OP_OR_LOOP, doc="what to print"),
         Parameter("as", enum("nest", "text"), "nest", doc="the loop nest, or the payload text"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, OnSubset, StYield
+from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, OnSubset, StYield
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.subsets import disjoint_between_iterations
 from tcpx.payload.types import BufferType
@@ -85,6 +85,7 @@ class Promote(Transform):
 
     name = "promote"
     category = Category.LAYOUT_AND_MEMORY
+    needs_count = False
     parameters = (
         Parameter("value", VALUE, doc="`x.out`: a result that several steps in `at` compute"),
         Parameter("at", LOOP, doc="the loop whose iterations each have a buffer"),
@@ -150,7 +151,7 @@ def _store(ctx: TransformContext, loop: Loop, value: Value) -> StYield:
 def _at_once(ctx: TransformContext, loop: Loop, value: Value, store: StYield, maker: Operation | None) -> ScheduleError:
     """The error if no loop computes what an iteration writes."""
     required = f"a loop in {loop.name} that computes it in several steps"
-    if isinstance(maker, If):
+    if isinstance(maker, Conditional):
         return ctx.fail(
             f"%{value.name} is computed in branches, of which an iteration of {loop.name} takes one",
             op=store,
@@ -238,7 +239,7 @@ def _ways_to(value: Value) -> Iterator[Value]:
                 yield from _ways_to(store.operands[0])
             if isinstance(whole_of(op.operands[index]).defining_op, Loop):
                 yield from _ways_to(op.operands[index])
-        case If():
+        case Conditional():
             for block in op.regions:
                 if block.terminator is not None:
                     yield from _ways_to(block.terminator.operands[op.results.index(value)])

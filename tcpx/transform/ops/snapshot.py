@@ -36,6 +36,7 @@ class Snapshot(Transform):
 
     name = "snapshot"
     category = Category.INSPECTION
+    needs_count = False
     parameters = (
         Parameter("target", OP_OR_LOOP, doc="what to store"),
         Parameter("name", STRING, doc="the name of the snapshot; it may be used again"),

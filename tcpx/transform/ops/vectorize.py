@@ -77,6 +77,7 @@ class Vectorize(Transform):
 
     name = "vectorize"
     category = Category.VECTOR
+    needs_count = False
     parameters = (Parameter("target", OP_OR_LOOP, doc="the loop whose body is vectorized, or the operation"),)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop, StYield
+from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, VectorType, shape_of
 from tcpx.transform.vectors.pieces import Grid, Pieces
@@ -99,7 +99,7 @@ def lower_carried_yield(pieces: Pieces, op: StYield) -> bool:
     return True
 
 
-def lower_if(pieces: Pieces, op: If, lower_block: LowerBlock) -> tuple[list[Cleanup], list[Cleanup]]:
+def lower_if(pieces: Pieces, op: Conditional, lower_block: LowerBlock) -> tuple[list[Cleanup], list[Cleanup]]:
     """Yield pieces from both branches. Returns what removes the old results, and the old operands of the ends."""
     widths, rewriter = pieces.widths, pieces.rewriter
     old: list[int] = []
@@ -143,6 +143,6 @@ def _remove_operands(pieces: Pieces, end: Operation, old: Sequence[int]) -> None
     pieces.rewriter.set_operands(end, [v for k, v in enumerate(end.operands) if k not in old])
 
 
-def _remove_results(pieces: Pieces, op: If, old: Sequence[int]) -> None:
+def _remove_results(pieces: Pieces, op: Conditional, old: Sequence[int]) -> None:
     for index in reversed(old):
         pieces.rewriter.remove_result(op, index)

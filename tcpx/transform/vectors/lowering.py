@@ -6,7 +6,7 @@ from tcpx.payload.diagnostics import Diagnostic, Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.gml_st import If, Loop, StYield
+from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
 from tcpx.payload.ops.vector import Extract, FromElements, Gather, Insert, Mask, Read, Shuffle, ToTensor, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
@@ -101,7 +101,7 @@ class VectorLowering:
         place = len(self.cleanups)
         self.cleanups[place:place] = lower_loop(self.pieces, op, self.block)
 
-    def branch(self, op: If) -> None:
+    def branch(self, op: Conditional) -> None:
         place = len(self.cleanups)
         results, ends = lower_if(self.pieces, op, self.block)
         self.cleanups[place:place] = results
@@ -174,7 +174,7 @@ LOWERED: Final = Recipes[VectorLowering]()
 """How operations on vectors of any rank become ones on 1-D vectors, by class."""
 LOWERED.add(VectorLowering.structured, Structured)
 LOWERED.add(VectorLowering.loop, Loop)
-LOWERED.add(VectorLowering.branch, If)
+LOWERED.add(VectorLowering.branch, Conditional)
 LOWERED.add(VectorLowering.yielded, StYield)
 LOWERED.add(VectorLowering.written, Write)
 LOWERED.add(VectorLowering.rearranged, Insert, Shuffle)

@@ -8,7 +8,7 @@ from tcpx.payload.ir import ROW, Block, FuncOp, Operation
 from tcpx.payload.ops.branch import IfAny
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
-from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Lead, Prefetch
 from tcpx.payload.ops.vector import Extract, FromElements, Gather, Insert, Mask, Read, Shuffle, Write
@@ -68,7 +68,7 @@ def _block(selector: Selector, block: Block) -> None:
 
 def _select(selector: Selector, op: Operation) -> None:
     """Select for one operation, for what is inside of it, and for what it is rewritten to."""
-    if isinstance(op, Loop | If):
+    if isinstance(op, Loop | Conditional):
         for block in op.regions:
             _block(selector, block)
     elif ROW in op.attributes:
@@ -108,7 +108,7 @@ SELECTED.add(select_if_any, IfAny)
 def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
     """Erase computations that nothing uses: what they fed was rewritten."""
     for op in reversed(operations(func.body)):
-        if op.parent is None or not op.results or any(r.uses for r in op.results) or isinstance(op, Loop | If):
+        if op.parent is None or not op.results or any(r.uses for r in op.results) or isinstance(op, Loop | Conditional):
             continue
         if op.computes_result or not isinstance(op.results[0].type, BufferType):
             rewriter.end(op, "nothing used its result")
@@ -117,7 +117,7 @@ def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
 
 def _check(selector: Selector, op: Operation) -> None:
     """Everything the emitter needs a row for has one."""
-    if ROW in op.attributes or op.is_terminator or isinstance(op, Loop | If):
+    if ROW in op.attributes or op.is_terminator or isinstance(op, Loop | Conditional):
         return
     if isinstance(op, FromElements):
         raise selector.missing(op, "insert")

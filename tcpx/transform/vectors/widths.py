@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop, StYield
+from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
 from tcpx.payload.ops.vector import FromElements, Gather, Insert, Mask, Read, Shuffle
 from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32, shape_of, si32, si64
 from tcpx.target import LaneType, Target
@@ -175,7 +175,7 @@ class Widths:
         match op:
             case Loop():
                 self._loop(op)
-            case If():
+            case Conditional():
                 self._branches(op)
             case StYield():
                 value, dest = op.operands
@@ -279,7 +279,7 @@ class Widths:
                 self._join_values(results[0], other)
             self._reduced(user, results)
 
-    def _branches(self, op: If) -> None:
+    def _branches(self, op: Conditional) -> None:
         for block in op.regions:
             end = block.terminator
             for result, value in zip(op.results, end.operands if end is not None else (), strict=True):
