@@ -309,9 +309,11 @@ def product(n: Node, dims: Iterable[Dim]) -> Dim:
 
 
 def value_of(w: Writer, tensor: Tensor) -> Value:
-    """A tensor as a value of the payload, which is made where the elements are known."""
+    """A tensor as a value of the payload, which is made where the elements are known: outside of all branches, since
+    others may read it, too."""
     if tensor.value is None:
-        tensor.value = _written(w, tensor)
+        with w.builder.at_top():
+            tensor.value = _written(w, tensor)
     return tensor.value
 
 

@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 from tcpx.payload.builder import Builder
 from tcpx.payload.interfaces import Elementwise
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.short_operands import short_name
 
@@ -34,18 +35,33 @@ def in_place(builder: Builder, op: Operation, made: Collection[Operation]) -> No
 
 def without_unread(func: FuncOp) -> None:
     """Take operations out whose results nothing reads, and constants that no operation refers to."""
-    body = func.body
-    for op in reversed(list(body.ops)):
-        if not op.results or op.is_terminator or op.has_side_effects or any(result.uses for result in op.results):
-            continue
-        body.remove(op)
-        for inner in op.walk():
-            for index, operand in enumerate(inner.operands):
-                operand.uses.remove((inner, index))
+    _without_unread(func.body)
     if func.module is not None:
         read = {op.stored_array for op in func.module.walk() if isinstance(op, Const)}
         for name in [name for name in func.module.constants if name not in read]:
             func.module.constants.remove(name)
+
+
+def _without_unread(block: Block) -> None:
+    for op in reversed(list(block.ops)):
+        if not op.results or op.is_terminator or op.has_side_effects or any(result.uses for result in op.results):
+            for inner in op.regions if isinstance(op, Loop | Conditional) else ():
+                _without_unread(inner)
+            continue
+        block.remove(op)
+        _forget(op)
+
+
+def discard(block: Block) -> None:
+    """Give up what was written to a block that goes nowhere."""
+    for op in block.ops:
+        _forget(op)
+
+
+def _forget(op: Operation) -> None:
+    for inner in op.walk():
+        for index, operand in enumerate(inner.operands):
+            operand.uses.remove((inner, index))
 
 
 def shared_first(func: FuncOp) -> None:

@@ -127,6 +127,10 @@ class Writer:
         self.insert(made)
         return made.results
 
+    def on_scalars(self, name: str, *operands: Value) -> Value:
+        """An elementwise operation of scalars of one dtype."""
+        return self.insert(_class(name)(list(operands), [operands[0].type]))
+
     def unary(self, name: str, a: Value, **attributes: Attribute) -> Value:
         """An elementwise operation of one operand."""
         return self.several(name, [a], [(None, None)], **attributes)[0]

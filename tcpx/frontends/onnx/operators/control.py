@@ -1,4 +1,4 @@
-"""Branches and loops: taken, or unrolled, where what decides is known; else both branches, and a choice."""
+"""Branches and loops: taken, or unrolled, where what decides is known; else branches and loops of the payload."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import onnx
 
-from tcpx.frontends.onnx.broadcasting import same
+from tcpx.frontends.onnx import regions
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, value_of
+from tcpx.frontends.onnx.regions import Iteration, Output, count, repeat, scalar
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.values import Tensor, of_array, of_value
-from tcpx.payload.types import shape_of
+from tcpx.payload.builder import tile
+from tcpx.payload.ops.gml_st import Materialize
+from tcpx.payload.sizes import Dim, Var, maximum
+from tcpx.payload.types import shape_of, si64
 
 MOST_ITERATIONS: Final = 256
 """Of one loop."""
@@ -22,24 +27,13 @@ MOST_UNROLLED: Final = 2048
 
 @rule("If")
 def branch(n: Node) -> Sequence[Result]:
-    """The branch that is taken, or a choice between the results of both."""
+    """The branch that is taken, or both, of which a call runs one."""
+    graphs = [n.graph(key) for key in ("then_branch", "else_branch")]
     condition = n.input(0)
     if condition.array is not None:
-        taken = bool(n.number(0))
-        return list(n.subgraph(n.graph("then_branch" if taken else "else_branch"), []))
-    certain, n.w.is_certain = n.w.is_certain, False
-    results = [n.subgraph(n.graph(key), []) for key in ("then_branch", "else_branch")]
-    n.w.is_certain = certain
-    if len(results[0]) != len(results[1]):
-        raise n.error("the branches have as many results", str(len(results[0])), str(len(results[1])))
-    holds = n.w.reshape(n.value(0), ())
-    made: list[Result] = []
-    for a, b in zip(*results, strict=True):
-        if a.dtype != b.dtype or a.rank != b.rank or not all(same(x, y) for x, y in zip(a.shape, b.shape, strict=True)):
-            raise Unsupported("branches with results of other shapes, and a condition that is not known")
-        wide = n.w.expand(holds, a.shape)
-        made.append(n.w.op("select", wide, value_of(n.w, a), value_of(n.w, b), dtype=a.dtype))
-    return made
+        return list(n.subgraph(graphs[0 if n.number(0) else 1], []))
+    holds = scalar(n.w, n.value(0))
+    return regions.branch(n, holds, [lambda graph=graph: n.subgraph(graph, []) for graph in graphs])
 
 
 @rule("OptionalHasElement")
@@ -59,25 +53,39 @@ def element(n: Node) -> Result:
 
 @rule("Loop")
 def loop(n: Node) -> Sequence[Result]:
-    """The iterations one after the other, where their number and the conditions are known."""
-    body, most = n.graph("body"), n.integer(0, MOST_ITERATIONS + 1)
-    going = bool(n.number(1, 1))
+    """The iterations one after the other where their number and the conditions are known and they are few; else a
+    loop."""
+    body, going = n.graph("body"), n.input(1) if n.has(1) else None
     state = [n.input(k) for k in range(2, len(n.inputs))]
     if len(body.output) <= len(state):
         required = f"a condition, then {len(state)} values for the next iteration"
         raise n.error("the results of the body", required, str(len(body.output)))
+    is_known = going is None or going.array is not None
+    most = n.input(0).array if n.has(0) else None
+    count = n.integer(0, MOST_ITERATIONS + 1) if most is not None or not n.has(0) else None
+    count = 0 if is_known and not n.number(1, 1) else count
+    if is_known and count is not None and (count > 0 or len(body.output) == 1 + len(state)):
+        found = _in_turn(n, body, state, count)
+        if found is not None:
+            return found
+    return _looped(n, body, state, going, count)
+
+
+def _in_turn(n: Node, body: onnx.GraphProto, state: Sequence[Tensor], most: int) -> Sequence[Result] | None:
+    """The results of the iterations one after the other; None where the data say how many there are, or they are too
+    many to be written so."""
     columns: list[list[Tensor]] = [[] for _ in range(len(body.output) - 1 - len(state))]
-    count = 0
+    count, going = 0, True
     while going and count < most:
         if count >= MOST_ITERATIONS:
-            raise Unsupported(f"a loop of more than {MOST_ITERATIONS} iterations, or of a number that a call decides")
+            return None
         _unrolled(n)
         at = of_array("iteration", np.array(count, np.int64))
         holds = of_array("condition", np.array(True))
-        results = list(n.subgraph(body, [t for t in (at, holds) if t is not None] + state))
+        results = list(n.subgraph(body, [t for t in (at, holds) if t is not None] + list(state)))
         condition = results[0].array
         if condition is None:
-            raise Unsupported("a loop that ends where its data say")
+            return None
         if condition.size != 1:
             raise n.error("the condition of the body is one truth value", "one element", str(condition.size))
         going, state = bool(condition.item()), results[1 : 1 + len(state)]
@@ -85,6 +93,48 @@ def loop(n: Node) -> Sequence[Result]:
             column.append(result)
         count += 1
     return [*state, *(_stacked(n, column, 0) for column in columns)]
+
+
+def _looped(
+    n: Node, body: onnx.GraphProto, state: Sequence[Tensor], going: Tensor | None, count: int | None
+) -> Sequence[Result]:
+    """The results of a loop of the payload. What a body hands on as it is needs not be carried, and stays known."""
+    w, given = n.w, [i.name for i in body.input]
+    kept = [_handed_on(body, 1 + k) == given[2 + k] for k in range(len(state))]
+    carried = [t for t, is_kept in zip(state, kept, strict=True) if not is_kept]
+    first = scalar(w, n.value(1)) if going is not None and going.array is None else None
+    length: Dim = count if count is not None else _length(n)
+    count_of_state = len(state)
+
+    def iterate(var: Var, inside: Sequence[Tensor]) -> Iteration:
+        at = of_value("iteration", w.fill(var.size(), (), si64))
+        holds = of_array("condition", np.array(True))
+        values = iter(inside)
+        known = [t if is_kept else next(values) for t, is_kept in zip(state, kept, strict=True)]
+        results = n.subgraph(body, [at, *([holds] if holds is not None else []), *known])
+        after = [t for t, is_kept in zip(results[1 : 1 + count_of_state], kept, strict=True) if not is_kept]
+        parts = [Output(t, 0, var.size()) for t in results[1 + count_of_state :]]
+        return Iteration(results[0], after, parts)
+
+    values = iter(repeat(n, length, first, carried, iterate))
+    return [*(t if is_kept else next(values) for t, is_kept in zip(state, kept, strict=True)), *values]
+
+
+def _length(n: Node) -> Dim:
+    """The number of iterations that operand 0 gives: a size, or a value."""
+    sizes = n.input(0).elements()
+    if sizes is None:
+        return count(n.w, n.value(0))
+    return maximum(0, sizes.ravel().tolist()[0])
+
+
+def _handed_on(body: onnx.GraphProto, index: int) -> str:
+    """The name of what a result of a graph is, through copies."""
+    copies = {node.output[0]: node.input[0] for node in body.node if node.op_type == "Identity"}
+    name = body.output[index].name
+    while name in copies:
+        name = copies[name]
+    return name
 
 
 @rule("Scan")
@@ -105,10 +155,19 @@ def scan(n: Node) -> Sequence[Result]:
     back = _for_each(n, "scan_input_directions", count)
     ends, flips = (_for_each(n, f"scan_output_{what}", outputs) for what in ("axes", "directions"))
     length = given[0].shape[axes[0]]
-    if not isinstance(length, int):
-        raise Unsupported("a scan whose length a call decides: iterations are unrolled", [length])
-    if length > MOST_ITERATIONS:
-        raise Unsupported(f"a scan of {length} iterations: they are unrolled, {MOST_ITERATIONS} of them at most")
+    if not isinstance(length, int) or length > MOST_ITERATIONS or length == 0:
+
+        def iterate(var: Var, inside: Sequence[Tensor]) -> Iteration:
+            at, last = var.size(), length - 1 - var.size()
+            parts: list[Tensor] = []
+            for tensor, axis, turned in zip(given, axes, back, strict=True):
+                parts.append(_part(n, tensor, axis, last if turned else at))
+            results = n.subgraph(body, [*inside, *parts])
+            pairs = zip(results[len(state) :], ends, flips, strict=True)
+            made = [Output(t, n.checked_axis(axis, t.rank + 1), last if flip else at) for t, axis, flip in pairs]
+            return Iteration(None, results[: len(state)], made)
+
+        return repeat(n, length, None, state, iterate)
     columns: list[list[Tensor]] = [[] for _ in range(outputs)]
     for step in range(length):
         _unrolled(n)
@@ -128,6 +187,14 @@ def scan(n: Node) -> Sequence[Result]:
         for column, axis, flipped in zip(columns, ends, flips, strict=True)
     ]
     return [*state, *stacked]
+
+
+def _part(n: Node, tensor: Tensor, axis: int, at: Dim) -> Tensor:
+    """The elements of a tensor at an index of an axis."""
+    shape = tensor.shape
+    sizes = [1 if k == axis else d for k, d in enumerate(shape)]
+    place = tile([at if k == axis else 0 for k in range(len(shape))], sizes, drop=[axis])
+    return of_value("slice", n.w.insert(Materialize.of(value_of(n.w, tensor), place)), tensor.sources)
 
 
 def _unrolled(n: Node) -> None:
