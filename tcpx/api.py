@@ -27,7 +27,7 @@ from tcpx.payload.text.parser import parse
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.payload.unread_loops import unread_loops
 from tcpx.phases import phase
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.request_cache import cached
 from tcpx.target import Target, load_target
 from tcpx.transform.language.checker import check_program
@@ -185,6 +185,9 @@ class CompileRequest:
     name: str | None = None
     strided: bool = False
     contract: bool = True
+
+    def __repr__(self) -> str:
+        return brief("CompileRequest", "for", type(self.module).__name__, self.name or "")
 
 
 @collector_paused()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tcpx.emit_c.build_cache import build_directories
 from tcpx.emit_c.cache_size import EntryKind, cache_entries, cache_limit
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 
 __all__ = ["CacheInfo", "CachePart", "cache_info", "clear_cache"]
 
@@ -25,6 +25,9 @@ class CacheInfo:
     directories: tuple[Path, ...]
     limit: int
     parts: Mapping[str, CachePart]
+
+    def __repr__(self) -> str:
+        return brief("CacheInfo", f"{size_text(self.bytes)} of {size_text(self.limit)} in", *self.directories)
 
     @property
     def bytes(self) -> int:

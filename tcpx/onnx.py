@@ -18,6 +18,7 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
 from tcpx.payload.safetensors import write_safetensors
 from tcpx.payload.text.printer import print_module
+from tcpx.records import brief
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.values import EVALUATOR, ValueBisection, bisect_values
@@ -128,6 +129,9 @@ class Session:
         self.model, self.schedule, self.target, self.threads = model_of(model), schedule, target, threads
         self._needed: tuple[str, ...] = ()
         self._kernels: OrderedDict[tuple[bytes, ...], tuple[Model, Kernel]] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return brief("Session", f"of {self.model!r}, {len(self._kernels)} kernel(s)")
 
     def specialized(self, arrays: Mapping[str, Array]) -> Model:
         """The model with the inputs constant whose value it has to know. Raises OnnxError, and ArgumentError where one

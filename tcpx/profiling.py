@@ -8,13 +8,14 @@ from typing import Final
 import numpy as np
 
 from tcpx.api import CompileRequest, lowered
+from tcpx.cells import table_cell
 from tcpx.costs.kernel_cost import statement_costs
 from tcpx.emit_c.kernel import Kernel, KernelRequest, Timing, build_many
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.sizes import evaluate
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 
@@ -43,6 +44,9 @@ class ProfileRow:
     operations: float
     l2_bytes: float
     l3_bytes: float
+
+    def __repr__(self) -> str:
+        return brief("ProfileRow", f"@{self.function}", self.operation, f"{self.seconds:.3g} s, {self.runs} run(s)")
 
     @property
     def shown(self) -> str:
@@ -73,6 +77,14 @@ class Profile:
     workspace_bytes: int
     constants_bytes: int
     rows: tuple[ProfileRow, ...]
+
+    def __repr__(self) -> str:
+        return brief("Profile", f"of @{self.kernel} for {self.target}, {self.seconds:.3g} s, {len(self.rows)} row(s)")
+
+    def _repr_html_(self) -> str:
+        ordered = sorted(self.rows, key=lambda row: row.seconds, reverse=True)
+        rows = ((f"@{r.function}", r.operation, r.node, f"{r.seconds * 1e6:.2f}", r.runs) for r in ordered)
+        return table_cell(repr(self)[1:-1], ("function", "operation", "node", "us", "runs"), rows)
 
     def share(self, row: ProfileRow) -> float:
         """The part of the time that a row has."""

@@ -1,9 +1,18 @@
 """Records: frozen dataclasses with slots, which types, attributes, syntax trees and configurations are."""
 
 from dataclasses import dataclass
-from typing import TypeVar, dataclass_transform
+from typing import Final, TypeVar, dataclass_transform
 
 RecordT = TypeVar("RecordT")
+LONGEST_REPR: Final = 180
+"""Characters: what a shell prints of an object fits on two lines."""
+
+
+def brief(kind: str, *parts: object) -> str:
+    """The `repr` of an object that has too much in it to be printed whole: `<Trace of 12 steps>`. Only so much of each
+    part is turned into text as is printed."""
+    text = f"<{' '.join([kind, *(str(part) for part in parts if part != '')])}"
+    return f"{text[:LONGEST_REPR]} ..>" if len(text) > LONGEST_REPR else f"{text}>"
 
 
 @dataclass_transform(frozen_default=True)

@@ -160,7 +160,8 @@ def _table_of(target: Target) -> Iterator[str]:
     for field in fields(target):
         if field.init and field.repr:
             yield f"{field.name}={getattr(target, field.name)!r}"
-    yield from map(repr, target.rows)
+    for row in target.rows:
+        yield from (f"{field.name}={getattr(row, field.name)!r}" for field in fields(row))
 
 
 @lru_cache(maxsize=1)

@@ -18,7 +18,7 @@ from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.payload.ir import Module
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 
@@ -31,6 +31,9 @@ class LineOrigin:
     operation: str
     steps: tuple[int, ...]
     schedule: Location | None
+
+    def __repr__(self) -> str:
+        return brief("LineOrigin", self.operation, f"{len(self.steps)} step(s)", self.schedule or "")
 
 
 @frozen
@@ -54,6 +57,9 @@ class Source:
     """The names of the C files that it is in as `files`: first that of the kernel, then one for each function that it
     calls."""
     print_files: Callable[[], Mapping[str, bytes]] = field(default=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return brief("Source", self.signature, f"{len(self.c_files)} C file(s)")
 
     @property
     def name(self) -> str:

@@ -27,7 +27,7 @@ from tcpx.payload.structure import fingerprint
 from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_func
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 
@@ -65,6 +65,9 @@ class TunedRecord:
     provenance: Mapping[str, str] = field(default_factory=dict[str, str])
     function: str = ""
     parts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __repr__(self) -> str:
+        return brief("TunedRecord", f"of {self.setting.target}, {len(self.params)} value(s)")
 
     def __str__(self) -> str:
         setting = self.setting

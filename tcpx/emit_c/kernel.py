@@ -10,6 +10,7 @@ from weakref import ref
 
 import numpy as np
 
+from tcpx.cells import text_cell
 from tcpx.emit_c.arguments import Array, in_order
 from tcpx.emit_c.binding import Library, Result, Wrapper, constants_block, stamp_of
 from tcpx.emit_c.building import built_library, kept_library
@@ -25,7 +26,7 @@ from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_values
 from tcpx.payload.sizes import evaluate
 from tcpx.phases import phase
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target import Target, TargetError, load_target, own_target
 
 
@@ -63,7 +64,8 @@ class BoundCall:
 
     def __repr__(self) -> str:
         shapes = ", ".join(str(array.shape) for array in self.arrays)
-        return f"<call of {self.kernel!r} bound to {f'arrays of shapes {shapes}' if shapes else 'no arrays'}>"
+        on = f"arrays of shapes {shapes}" if shapes else "no arrays"
+        return brief("BoundCall", f"of @{self.kernel.signature.name} on {on}")
 
 
 def _owners(array: Array) -> Iterator[Array]:
@@ -171,7 +173,10 @@ class Kernel:
         return BoundCall(self, run, inputs, results)
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.signature} for {self.target.name}, {self.threads} thread(s)>"
+        return brief("Kernel", self.signature, f"for {self.target.name}, {self.threads} thread(s)")
+
+    def _repr_html_(self) -> str:
+        return text_cell(repr(self)[1:-1], self.c_source)
 
     @property
     def trace(self) -> object:

@@ -10,7 +10,7 @@ from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.sizes import evaluate, to_text
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target import Target
 
 
@@ -43,6 +43,9 @@ class KernelReport:
     """The files of functions for another target, with its name."""
     link: tuple[str, ...] = ()
     """The libraries that it calls, and flags for the linker."""
+
+    def __repr__(self) -> str:
+        return brief("KernelReport", "of", self.kernel, "for", self.target)
 
     @property
     def workspace_on_huge_pages(self) -> int | None:

@@ -6,7 +6,7 @@ from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.types import ScalarType, TensorType
 from tcpx.payload.value_ranges import Declared
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 
 OUT_OF_RANGE: Final = 1
 OVERFLOW: Final = 2
@@ -108,6 +108,9 @@ class KernelSignature:
     """What it measures."""
     times_name: str = ""
     """The array with the nanoseconds and the runs of each of them, if there are any."""
+
+    def __repr__(self) -> str:
+        return brief("KernelSignature", self)
 
     @property
     def arguments(self) -> tuple[Argument | Number, ...]:

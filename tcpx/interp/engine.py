@@ -22,7 +22,7 @@ from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.unread_loops import unread_loops
 from tcpx.payload.verifier import verify_module
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
@@ -49,6 +49,9 @@ class Run:
     coverage: Coverage
     functions: CalledFunctions | None = None
     """What is called, as it was before it was scheduled, where that was asked for."""
+
+    def __repr__(self) -> str:
+        return brief("Run", f"of {len(self.trace.entries)} step(s) on {self.module!r}")
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:

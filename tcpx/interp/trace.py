@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from tcpx.cells import table_cell
 from tcpx.interp.payload_texts import Edit
 from tcpx.payload.diagnostics import Diagnostic, Location
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.loop_nest import Nest
 
@@ -36,6 +37,9 @@ class TraceEntry:
     """What it changed in the payload text; None where the run did not keep texts."""
     snapshots: tuple[tuple[str, str], ...] = ()
     """Payload texts it kept, with their names."""
+
+    def __repr__(self) -> str:
+        return brief("TraceEntry", self.index, self.statement)
 
     @property
     def nest(self) -> str:
@@ -92,6 +96,13 @@ class Trace:
     """What `else remark` stands behind and has not failed."""
     remarks: list[Diagnostic] = field(default_factory=list[Diagnostic])
     """What `else remark` says of operations that are left as they are: warnings."""
+
+    def __repr__(self) -> str:
+        return brief("Trace", f"of {len(self.entries)} step(s), {len(self.remarks)} remark(s)")
+
+    def _repr_html_(self) -> str:
+        rows = ((e.index + 1, e.location or "", e.statement, e.visited, f"{e.seconds * 1e3:.1f}") for e in self.entries)
+        return table_cell(repr(self)[1:-1], ("step", "place", "statement", "operations", "ms"), rows)
 
     @property
     def snapshots(self) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 
 _WIDEST_LINE: Final = 110
 """Of a source line, as much as a terminal shows beside the gutter."""
@@ -110,6 +110,9 @@ class Diagnostic:
                 object.__setattr__(self, name, clipped(text))
         if any(len(note) > _LONGEST_WORD for note in self.notes):
             object.__setattr__(self, "notes", tuple(map(clipped, self.notes)))
+
+    def __repr__(self) -> str:
+        return brief("Diagnostic", self.message)
 
     @property
     def is_error(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 
+from tcpx.cells import text_cell
 from tcpx.limits import DEEPEST_CALLS
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
@@ -20,6 +21,7 @@ from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, Type, shape_of, substitute_type
 from tcpx.payload.uses import Uses
+from tcpx.records import brief
 
 if TYPE_CHECKING:
     from tcpx.payload.constants import Constants
@@ -774,6 +776,14 @@ class Module:
         self.next_origin = 0
         self.entry = ""
         """The name of `main`, once somebody has asked: it stays that, whatever becomes of calls."""
+
+    def __repr__(self) -> str:
+        return brief("Module", ", ".join(f"@{name}" for name in [*self.funcs][:4]), f"{len(self.funcs)} function(s)")
+
+    def _repr_html_(self) -> str:
+        from tcpx.payload.text.printer import print_module  # which knows operations, which know this
+
+        return text_cell(repr(self)[1:-1], print_module(self))
 
     def __reduce__(self) -> tuple[Callable[..., Module], tuple[object, ...]]:
         """Pickled as text."""

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tcpx.api import copy_module, program_or_default
+from tcpx.cells import page_cell, table_cell
 from tcpx.interp import KnobNames, KnobUse, ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.loading import PayloadLike
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, TcpxError
 from tcpx.payload.ir import Module
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.source import LineOrigin, Source, source_of
 from tcpx.stepwise import run_stepwise
 from tcpx.suggestions import did_you_mean
@@ -42,6 +43,18 @@ class Explanation:
     left_alone: str = ""
     source: Source | None = None
     error: Diagnostic | None = None
+
+    def __repr__(self) -> str:
+        return brief("Explanation", f"of @{self.func} for {self.target}, {len(self.steps)} step(s)")
+
+    def _repr_html_(self) -> str:
+        from tcpx.report.page import html_page  # which shows this
+
+        def steps() -> str:
+            rows = ((e.index + 1, e.location or "", e.statement, ", ".join(e.changed)[:200]) for e in self.steps)
+            return table_cell(repr(self)[1:-1], ("step", "place", "statement", "changed"), rows)
+
+        return page_cell(html_page(self), steps)
 
     @property
     def seconds(self) -> float:

@@ -8,6 +8,7 @@ from typing import Final
 from tcpx.interp import TraceEntry
 from tcpx.interp.payload_texts import applied
 from tcpx.payload.sizes import to_text
+from tcpx.records import brief
 from tcpx.report.explanation import Explanation
 from tcpx.report.nest_changes import MarkedLine, marked, worth_showing
 from tcpx.report.unified import counts, unified
@@ -36,6 +37,9 @@ class ExplanationText:
     _states: list[tuple[tuple[str, ...], list[NestLine]]] = field(
         default_factory=list[tuple[tuple[str, ...], list[NestLine]]]
     )
+
+    def __repr__(self) -> str:
+        return brief("ExplanationText")
 
     def start(self, known: Explanation) -> Iterator[str]:
         """The loop nest before the first step."""

@@ -18,7 +18,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target.errors import TargetError
 
 DTYPE_BITS: Mapping[str, int] = MappingProxyType(
@@ -140,6 +140,9 @@ class InstructionRow:
     lanes: tuple[int, ...] = ()
     is_slow: bool = False
     is_installed: bool = True
+
+    def __repr__(self) -> str:
+        return brief("InstructionRow", self.name, self.c)
 
     @property
     def purpose(self) -> tuple[object, ...]:

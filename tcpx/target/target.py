@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 
 from tcpx.processor import hidden_note, missing_flags
+from tcpx.records import brief
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow
 from tcpx.target.recipe_costs import Costs
@@ -61,6 +62,9 @@ class Target:
     _able: dict[LaneType, frozenset[tuple[str, str | None]]] = field(
         default_factory=dict[LaneType, frozenset[tuple[str, str | None]]], init=False, repr=False
     )
+
+    def __repr__(self) -> str:
+        return brief("Target", self.name, f"with {', '.join(self.features)}" if self.features else "")
 
     @property
     def rows(self) -> tuple[InstructionRow, ...]:

@@ -10,7 +10,8 @@ from typing import Final
 
 import tcpx
 from tcpx.api import copy_module
-from tcpx.records import frozen
+from tcpx.cells import page_cell, text_cell
+from tcpx.records import brief, frozen
 from tcpx.tune.export import counts
 from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.importance import importance
@@ -67,6 +68,12 @@ class Study:
     """Seconds behind it: the winner again, in fresh processes."""
     names: tcpx.KnobNames = tcpx.KnobNames({})
     """What knobs are called where people read: the shortest names that tell them apart."""
+
+    def __repr__(self) -> str:
+        return brief("Study", self.key.key, f"of {counts(self.candidates)}")
+
+    def _repr_html_(self) -> str:
+        return page_cell(study_page(self), lambda: text_cell(repr(self)[1:-1], self.text()))
 
     @property
     def params(self) -> dict[str, Value]:

@@ -9,7 +9,7 @@ from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_choices
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.functions import Calls, Functions, first_mismatch
@@ -27,6 +27,11 @@ class Bisection:
     wrong: WrongStep | None
     kernel: Mismatch | None = None
     """A case that the compiled kernel gets wrong although the payload it was printed from is right."""
+
+    def __repr__(self) -> str:
+        return brief(
+            "Bisection", f"of {self.steps} step(s), {'wrong' if self.wrong or self.kernel else 'nothing wrong'}"
+        )
 
     def diagnostic(self) -> Diagnostic | None:
         """As an error; None where nothing is wrong."""

@@ -16,7 +16,7 @@ from tcpx.payload.ir import Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.size_values import SizeValues
 from tcpx.payload.verifier import verify_module
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.steps import Setting
@@ -56,6 +56,9 @@ class SpeedBisection:
     cuts: tuple[Cut, ...]
     slow: Cut | None
     fastest: Cut
+
+    def __repr__(self) -> str:
+        return brief("SpeedBisection", f"of {len(self.cuts)} cut(s), {'one is slow' if self.slow else 'nothing slow'}")
 
 
 def bisect_speed(

@@ -11,7 +11,7 @@ from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_choices
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.stepwise import run_stepwise
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
@@ -54,6 +54,11 @@ class StepVerification:
     cases: tuple[Case, ...]
     left_out: int
     wrong: WrongStep | None
+
+    def __repr__(self) -> str:
+        return brief(
+            "StepVerification", f"of {self.steps} step(s), {'one is wrong' if self.wrong else 'nothing wrong'}"
+        )
 
 
 @frozen

@@ -18,7 +18,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Symbol, as_symbol, symbols
 from tcpx.payload.types import shape_of
 from tcpx.payload.verifier import verify_module
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.bisection import bisect
@@ -70,6 +70,11 @@ class ValueBisection:
     compared: int
     kernels: int
     wrong: WrongValue | None
+
+    def __repr__(self) -> str:
+        return brief(
+            "ValueBisection", f"{'one value is wrong' if self.wrong else 'nothing wrong'}, {self.kernels} kernel(s)"
+        )
 
     def diagnostic(self) -> Diagnostic | None:
         """As an error; None where nothing is wrong."""

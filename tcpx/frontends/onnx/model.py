@@ -21,6 +21,7 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues
 from tcpx.payload.sizes import to_text
+from tcpx.records import brief
 
 MOST_SPECIALIZED: Final = 4096
 """Elements of an input whose value a model is specialised on."""
@@ -28,6 +29,9 @@ MOST_SPECIALIZED: Final = 4096
 
 class Model(Source):
     """A model that was read: what it is as a payload."""
+
+    def __repr__(self) -> str:
+        return brief("Model", self.file, f"of {len(self.proto.graph.node)} node(s)")
 
     @cached_property
     def imported(self) -> Imported:

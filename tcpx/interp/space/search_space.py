@@ -14,7 +14,7 @@ from tcpx.interp.space.survey import Surveyor
 from tcpx.interp.space.variables import Constraint, Surveyed, Variable
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import Module
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
@@ -37,6 +37,9 @@ class SearchSpace:
     refusal: Diagnostic | None = None
     untaken: tuple[str, ...] = ()
     names: KnobNames = KnobNames({})
+
+    def __repr__(self) -> str:
+        return brief("SearchSpace", f"of {len(self.variables)} knob(s), {len(self.constraints)} constraint(s)")
 
     def no_knob(self, key: str, required: str) -> Diagnostic:
         """What is wrong with a name, path or glob of paths that none of the variables has."""

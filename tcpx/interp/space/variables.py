@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tcpx.interp.knob_names import best_key, last_name, reaches
 from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values
 from tcpx.payload.diagnostics import Diagnostic, Location
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 
 CHOICE = "choice"
 """The type of the knob that `tune` is."""
@@ -27,6 +27,9 @@ class Variable:
     active: tuple[Formula, ...]
     location: Location
     documentation: str = ""
+
+    def __repr__(self) -> str:
+        return brief("Variable", self.path, self.type)
 
     @property
     def name(self) -> str:
@@ -80,6 +83,9 @@ class Constraint:
     active: tuple[Formula, ...]
     message: str
     location: Location
+
+    def __repr__(self) -> str:
+        return brief("Constraint", self.condition.text)
 
     @property
     def knobs(self) -> frozenset[str]:

@@ -12,7 +12,7 @@ from tcpx.installed import LIBRARY
 from tcpx.limits import DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ScheduleError
 from tcpx.payload.text.file import UnreadableError, is_file, read_text, unusual_path
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.kinds import Static
@@ -45,6 +45,9 @@ class Unit:
     role_types: dict[int, Static] = field(default_factory=dict[int, Static])
     """The static types of roles, by the identity of their functions, as far as they were asked for."""
 
+    def __repr__(self) -> str:
+        return brief("Unit", self.file.path)
+
     def declared(self, name: str) -> str:
         """What of this file has the name, in words; empty if nothing has."""
         tables = {
@@ -71,6 +74,9 @@ class Program:
     units: tuple[Unit, ...]
     is_default: bool = False
     """Whether it is what tcpx takes where no schedule is given: nobody could mend it, so it refuses no payload."""
+
+    def __repr__(self) -> str:
+        return brief("Schedule", self.main.file.path, f"of {len(self.units)} file(s)")
 
     def is_of_library(self, place: Location) -> bool:
         """Whether a statement stands in the installed library, which the user of a schedule did not write."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tcpx.payload.diagnostics import Location, unusable_argument
+from tcpx.records import brief
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.program import require_checked
 from tcpx.transform.language.checker.scope import Problems, Scope
@@ -49,6 +50,9 @@ class ScheduleFile:
         self._schedule_path = tuple(schedule_path)
         self._recorder: Recorder | None = None
         self._tree = ast.File((ast.Language(VERSION, location=where),), path=name or f"{python_file.stem}.tcps")
+
+    def __repr__(self) -> str:
+        return brief("ScheduleFile", self._tree.path, f"of {len(self._tree.items)} item(s)")
 
     @property
     def tree(self) -> ast.File:
