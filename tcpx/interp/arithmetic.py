@@ -8,7 +8,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LONGEST_STRING, fits_int64
-from tcpx.payload.diagnostics import Kind
+from tcpx.payload.diagnostics import Direction, Kind
 from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.size_excess import excess, excess_of_product
 from tcpx.payload.sizes import Dim, Size, floordiv, is_less_equal, mod
@@ -170,12 +170,12 @@ def undecided(value: Predicate | AnyOf, what: str, frame: Frame, node: ast.Expre
     )
 
 
-def _as_versions(condition: ast.Expression) -> str:
+def _as_versions(condition: ast.Expression) -> Direction:
     """The `specialize` to write: of the handles whose dims the condition asks about, where it names them."""
     names = list(dict.fromkeys(_handle_names(condition)))
     target = "x" if not names else names[0] if len(names) == 1 else f"[{', '.join(names)}]"
     written = f"write `specialize {target} when {print_expression(condition)} {{ ... }} else {{ ... }}`"
-    return written if names else f"{written}, with the ops to make versions of as x"
+    return Direction(written if names else f"{written}, with the ops to make versions of as x")
 
 
 def _handle_names(expression: ast.Expression) -> Iterator[str]:

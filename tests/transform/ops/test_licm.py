@@ -74,7 +74,7 @@ def test_what_starts_sums_stays() -> None:
     [
         (CHAIN, 'let r = match one "r" in root\nlet i = tile(r, [d0: 4])\nlicm(i)',
          ("the iterations of r/d01 compute nothing alike",
-          "an operation in its body that does not depend on %r/d01", "none", "optional licm(..)")),
+          "an operation in its body that does not depend on %r/d01", "none", "write `optional licm(i)`")),
         (CHAIN, 'let r = match one "r" in root\nlet i = tile(r, [d0: 4])\nhoist(r, out_of: i)',
          ("%r is another one in each iteration of r/d01: it needs %q.t",
           "an operation that computes the same in every iteration", "it depends on %r/d01", None)),

@@ -143,7 +143,7 @@ func @f(%x: tensor<[N]xf32>) -> tensor<[N + 2]xf32> symbols [N] {
     [
         (SOFTMAX, 'let y = match one "y" in root\nvectorize(y)',
          ("%y has no scalar body, so it does not become vectors on its own", "a structured operation", "tcp.softmax",
-          "decompose(y) first")),
+          "`decompose(y)` before it")),
         (PADDED, S,
          ("%s has no scalar body, so it does not become vectors on its own", "a structured operation", "tcp.pad",
           None)),
