@@ -82,8 +82,8 @@ class Order:
         size = bits & int(integer.maximum)
         key = bits.is_below(0).choose(Term(build, build(Neg.of(size.value))), bits)
         is_number = size.is_at_most(EXPONENTS[dtype.name])
-        first = self.falls and self.has_nan_last
-        return is_number.choose(key, key.constant(int(integer.minimum if first else integer.maximum)))
+        beyond = EXPONENTS[dtype.name] + 1
+        return is_number.choose(key, key.constant(-beyond if self.falls and self.has_nan_last else beyond))
 
 
 @frozen
@@ -144,12 +144,17 @@ class Rows:
             out_of_range=outside,
         )[0]
 
-    def ranks(self, key: Value) -> Value:
-        """How many elements go before each."""
+    def ranks(self, key: Value, has_room: bool) -> Value:
+        """How many elements go before each. `has_room`: no key is the greatest number of its dtype, so one comparison
+        with the next number takes the place of two where the other element stands before."""
 
         def body(terms: Sequence[Term]) -> Sequence[Term]:
             own, other, at, there, before = terms
-            goes = other.is_below(own) | (other.is_at_most(own) & there.is_below(at))
+            if has_room:
+                away = Term(own.build, cast_to(own.build, (there - at).value, own.dtype))
+                goes = other.is_below(own - (away >> own.dtype.bits - 1))
+            else:
+                goes = other.is_below(own) | (other.is_at_most(own) & there.is_below(at))
             return [before + goes.choose(before.constant(1), before.constant(0))]
 
         (count,) = shape_of(key.type)[len(self.lead) :]
@@ -257,7 +262,7 @@ def appending(block: Block) -> Build:
 def _by_counting(rows: Rows, x: Value, order: Order, moved: Sequence[Value]) -> Sequence[Value]:
     key = order.key(Term(rows.build, x)).value
     count = shape_of(x.type)[-1]
-    ranks = rows.ranks(key)
+    ranks = rows.ranks(key, dtype_of(x.type).is_float)
     return [rows.put(value, ranks, count, FILL) for value in moved]
 
 

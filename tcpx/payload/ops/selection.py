@@ -79,7 +79,11 @@ def _candidates(
         combiner="tcp.min",
     )[0]
     numbers = rows.build(Iota([], [rows.type(counted, blocks)], {"dim": len(rows.lead)}))
-    taken = _first(rows, rows.put(numbers, _places_of(rows, best, count, counted), count + 1, CLAMP), count)
+    taken = _first(
+        rows,
+        rows.put(numbers, _places_of(rows, best, dtype_of(x.type).is_float, count, counted), count + 1, CLAMP),
+        count,
+    )
     inside, size = count * width, count * width + extent % width
     each = rows.type(counted, size)
     ordinals = Term(rows.build, rows.build(Iota([], [each], {"dim": len(rows.lead)}))) >> width.bit_length() - 1
@@ -95,7 +99,7 @@ def _candidates(
     return _at(rows, x, places, size, CLAMP), places
 
 
-def _places_of(rows: Rows, key: Value, count: int, counted: ScalarType) -> Value:
+def _places_of(rows: Rows, key: Value, has_room: bool, count: int, counted: ScalarType) -> Value:
     """Where each of the first `count` elements goes, in the order in which they stand; `count` for all others."""
     extent = shape_of(key.type)[-1]
     if is_less_equal(extent, COUNTED) is not True:
@@ -107,12 +111,12 @@ def _places_of(rows: Rows, key: Value, count: int, counted: ScalarType) -> Value
         return [place + takes.choose(place.constant(1), place.constant(0)), takes.choose(place, place.constant(count))]
 
     types = [rows.type(counted), rows.type(counted, extent)]
-    return rows.nest([rows.ranks(key)], types, sequential("i"), [_I, (), _I], body, neutral=(0,))[1]
+    return rows.nest([rows.ranks(key, has_room)], types, sequential("i"), [_I, (), _I], body, neutral=(0,))[1]
 
 
 def _by_counting(rows: Rows, source: Value, x: Value, order: Order, indices: Value, count: Dim) -> Sequence[Value]:
     """By those of `x`, which stand at `indices` of the source."""
-    ranks = rows.ranks(order.key(Term(rows.build, x)).value)
+    ranks = rows.ranks(order.key(Term(rows.build, x)).value, dtype_of(x.type).is_float)
     taken = _first(rows, rows.put(indices, ranks, count + 1, CLAMP), count)
     return [_at(rows, source, taken, count, FILL), taken]
 
