@@ -13,6 +13,7 @@ import onnx
 from tcpx.frontends.onnx.errors import OnnxError
 from tcpx.frontends.onnx.model import Model
 from tcpx.frontends.onnx.node import identifier
+from tcpx.frontends.onnx.reading import TensorReader
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.evaluator import Array
 
@@ -36,6 +37,10 @@ def values_of(model: Model, arrays: Mapping[str, Array], against: str) -> dict[s
         )
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
+    reads = TensorReader(model.file, model.folder, model.store)
+    for tensor in proto.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(reads(tensor)), tensor.name))
     onnx.load_external_data_for_model(proto, str(model.folder))
     known = {output.name for output in proto.graph.output}
     names = [name for node in proto.graph.node for name in node.output if name]

@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tcpx
+from tcpx.frontends.onnx.reference import values_of
 from tests.frontends.onnx.models import model_of
 
 ADDED = "f (float[3] x) => (float[3] y) { y = Add(x, w) }"
@@ -34,6 +35,11 @@ def cached(folder: Path, data: str = "blobs") -> Path:
 def test_a_cache_of_links(tmp_path: Path) -> None:
     found = tcpx.evaluate(tcpx.onnx.load(cached(tmp_path)).module, X)
     np.testing.assert_array_equal(found, [1, 2, 3])
+
+
+def test_the_reference_of_a_cache_of_links(tmp_path: Path) -> None:
+    values = values_of(tcpx.onnx.load(cached(tmp_path)), {"x": X}, "onnx")
+    np.testing.assert_array_equal(values["y"], [1, 2, 3])
 
 
 def test_data_elsewhere_are_not_read(tmp_path: Path) -> None:
