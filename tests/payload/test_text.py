@@ -50,7 +50,7 @@ def named(module: Module, name: str) -> Operation:
     return next(op for op in module.walk() if op.name == name)
 
 
-@pytest.mark.parametrize("name", ["tensor", "loops", "control", "vector", "buffer"])
+@pytest.mark.parametrize("name", ["tensor", "loops", "control", "sorting", "vector", "buffer"])
 def test_sample_is_printed_as_it_is_written(name: str) -> None:
     module = sample(name)
     text = module.text()
