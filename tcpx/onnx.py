@@ -70,6 +70,9 @@ def write(model: OnnxModel | Module, folder: str | Path) -> tuple[Path, ...]:
     """Write the payload of a model as `model.tcp`, in which equal blocks are one function, and its weights as
     `model.safetensors`, to a folder that is there; `tcpx.load` reads them. Returns the files. Raises OnnxError, and
     OSError where they cannot be written."""
+    if "\0" in str(folder):
+        required = "a folder, whose path has no NUL character"
+        raise ArgumentError(Diagnostic("the model cannot be written", required=required, found=repr(str(folder))))
     text, weights = Path(folder) / "model.tcp", Path(folder) / "model.safetensors"
     payload = model if isinstance(model, Module) else model_of(model).module
     module, constants = apply_schedule(payload, parse_schedule(BLOCKS, "blocks.tcps")).module, payload.constants

@@ -12,6 +12,7 @@ from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import CompileError
+from tcpx.payload.text.file import open_regular
 from tcpx.phases import phase
 from tcpx.target import Target
 
@@ -59,7 +60,7 @@ def kept_library(path: Path, digest: str, kernels: Sequence[KernelSignature]) ->
 def digest_of(path: Path) -> str:
     """Of a library; empty where there is none."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeGuard
 
 import yaml
 
+from tcpx.payload.text.file import open_regular
 from tcpx.records import frozen
 from tcpx.target.errors import TargetError
 
@@ -124,7 +125,7 @@ def read_table(path: Path) -> Node:
     """The root of the YAML file. Raises TargetError if it cannot be read, or is not YAML."""
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             document = _document(loader(file))
     except OSError as error:
         raise TargetError(f"{path.name} cannot be read", required="a target table", found=str(error)) from error

@@ -19,6 +19,7 @@ from pathlib import Path
 from time import time
 from typing import Any, Final
 
+import tcpx
 from tcpx.records import frozen
 from tcpx.tune.ledger_errors import LedgerError, failure, newer_version, no_ledger, unknown_study, unreadable
 from tcpx.tune.owner import is_alive, this_process
@@ -58,6 +59,10 @@ class Ledger:
     """A context manager. Every method raises LedgerError where the file cannot be used."""
 
     def __init__(self, path: str | Path, *, owner: str | None = None, lock_seconds: float = LOCK_SECONDS) -> None:
+        if "\0" in str(path):
+            raise tcpx.ArgumentError(
+                tcpx.Diagnostic("there is no such storage", required="a path without a NUL character", found=repr(path))
+            )
         self.path = Path(path)
         self.owner = owner or this_process()
         with self._guarded():

@@ -126,7 +126,9 @@ class SpaceFile:
 def read_space_file(path: str | Path) -> SpaceFile:
     """Read the file. Raises ArgumentError, with the place of what it cannot use, and OSError."""
     found, cause = "a folder, a pipe or a device", None
-    if Path(path).is_file() or not Path(path).exists():
+    if "\0" in str(path):
+        found = "a path with a NUL character"
+    elif Path(path).is_file() or not Path(path).exists():
         try:
             return space_file_of(Path(path).read_text(encoding="utf-8"), str(path))
         except UnicodeDecodeError as error:

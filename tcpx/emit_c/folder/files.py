@@ -17,6 +17,7 @@ from tcpx.emit_c.memory import Bytes, aligned_copy
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.text.file import open_regular
 from tcpx.records import frozen
 from tcpx.target import Target
 
@@ -84,6 +85,8 @@ def stored(files: KernelFiles) -> dict[str, Content]:
 def write_folder(folder: Path, files: Mapping[str, Content]) -> None:
     """Write the files of a kernel, each in one step, the manifest last: who reads it finds the others. Raises
     ArgumentError where that cannot be, or a file in the way was not written for the same kernel."""
+    if "\0" in str(folder):
+        raise _unwritable("a path without a NUL character", repr(str(folder)), "another folder")
     for name in (MAIN, CMAKE):
         taken = folder / name
         if name in files and taken.is_file() and _first_line(taken.read_bytes()) != _first_line(bytes(files[name])):
@@ -148,6 +151,7 @@ def _checked(path: Path, manifest: Manifest) -> bytes:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open_regular(path) as file:
+            return file.read()
     except OSError as error:
         raise unreadable(str(path), "a file that can be read", error.strerror or str(error)) from error

@@ -33,6 +33,8 @@ def printable(character: str) -> str:
 
 def open_regular(path: str | Path) -> BinaryIO:
     """A file opened for reading its bytes. Raises OSError, also for what is no file: a pipe may never end."""
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "A path with a NUL character", str(path))
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
     status = os.fstat(number)
     if stat.S_ISREG(status.st_mode):
