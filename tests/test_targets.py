@@ -111,7 +111,7 @@ def test_what_ci_runs(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert log.read_text().splitlines() == [
-        *("make lint", "make types", "make test", "make test-long"),
+        *("make lint", "make types", "make test", "make test-long", "make test-avx2"),
         "fresh /a/python3.11",
         "make VENV=.venv-3.12 PYTHON=/b/python3.12 demo",
         "make VENV=.venv-3.12 PYTHON=/b/python3.12 test-python",
