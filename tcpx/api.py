@@ -16,7 +16,8 @@ from tcpx.lowering import run_and_lower
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.contraction import forbid_contraction
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text
-from tcpx.payload.evaluator import Array, argument_error, evaluate_func
+from tcpx.payload.evaluator import Array, argument_error, check_arguments, evaluate_func
+from tcpx.payload.extents import check_extents
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value, operation_classes
 from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.progress import EvaluationProgress
@@ -317,6 +318,7 @@ def evaluate(
     wanted = [value if k not in func.numbers else None for k, value in enumerate(func.inputs)][: len(arrays)]
     wanted += [None] * (len(arrays) - len(wanted))
     inputs = [_as_input(given, value) for given, value in zip(arrays, wanted, strict=True)]
+    check_extents(func, check_arguments(func, inputs))
     results = evaluate_func(module, func, inputs, seed, progress)
     return results[0] if len(results) == 1 else results
 

@@ -6,8 +6,9 @@ from typing import Final
 
 from tcpx.interp import AttemptKey, ParamValue, Run, StepHook, left_as_it_is, remark_on, run_schedule
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, VerifyError
-from tcpx.payload.ir import FuncOp, Module
-from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.extents import extent_assertions
+from tcpx.payload.ir import CloneMap, FuncOp, Module
+from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target, target_at
 from tcpx.transform.arguments import TransformContext
@@ -95,6 +96,7 @@ def run_and_lower(
     """
     refused: dict[AttemptKey, Diagnostic] = {}
     is_left_out, remarks = False, list[Diagnostic]()
+    extents = extent_assertions(module.main)
     while True:
         run: Run | None = None
         try:
@@ -109,6 +111,8 @@ def run_and_lower(
                 refused=refused,
                 is_lowered=True,
             )
+            for assertion in extents:
+                run.rewriter.insert(assertion.clone(CloneMap(), str), InsertPoint.start(module.main.body))
             step_done = on_lowering(run) if on_lowering is not None else None
             run.trace.remarks += remarks + lower(run.rewriter, module.main, target, threads, step_done)
             verify_module(module)

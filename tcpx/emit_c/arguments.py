@@ -16,6 +16,7 @@ from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError, counted
 from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.size_excess import magnitude
+from tcpx.payload.size_values import negative_extent
 from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
 from tcpx.payload.types import TensorType, dim_text
 from tcpx.payload.value_ranges import misfit
@@ -211,10 +212,18 @@ class ArgumentCheck:
             )
         ) from error
 
+    def _check_outputs(self, sizes: Sequence[int]) -> None:
+        """Raise the error for sizes that make an extent of a result negative."""
+        known = {s.name: n for s, n in zip(self._signature.symbols, sizes, strict=True)}
+        for extent in (dim for argument in self._signature.outputs for dim in argument.shape):
+            if not isinstance(extent, int) and evaluate(extent, known) < 0:
+                raise negative_extent(extent, known)
+
     def fail_code(self, code: int, sizes: Sequence[int], inputs: Sequence[Array] = ()) -> NoReturn:
         """Raise the error for a return code of the kernel."""
         shown = ", ".join(f"{s.name} = {n}" for s, n in zip(self._signature.symbols, sizes, strict=True))
         if code == OVERFLOW:
+            self._check_outputs(sizes)
             raise ArgumentError(
                 Diagnostic(
                     f"the sizes of @{self._signature.name} overflow",

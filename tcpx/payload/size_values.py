@@ -6,6 +6,7 @@ from operator import index
 from typing import Final, SupportsIndex, cast
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, python_type_of
+from tcpx.payload.sizes import Size, symbols, to_text
 
 _LONGEST: Final = 60
 SizeValues = Mapping[str, int | str]
@@ -70,3 +71,9 @@ def _shown(value: object) -> str:
 
 def _unusable(required: str, found: str) -> ArgumentError:
     return ArgumentError(Diagnostic("these are no sizes", required=required, found=found))
+
+
+def negative_extent(extent: Size, sizes: Mapping[str, int]) -> ArgumentError:
+    """The error for sizes that make an extent negative."""
+    text, found = to_text(extent), ", ".join(f"{symbol.name} = {sizes[symbol.name]}" for symbol in symbols(extent))
+    return ArgumentError(Diagnostic(f"the extent {text} is negative", required=f"{text} >= 0", found=found))
