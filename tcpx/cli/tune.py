@@ -22,7 +22,7 @@ from tcpx.cli.options import (
 )
 from tcpx.cli.plain_lines import PlainLines
 from tcpx.cli.tune_by_kernel import search_of, tune_by_kernel
-from tcpx.cli.tune_commands import how_to_emit, how_to_go_on, how_to_record, how_to_use
+from tcpx.cli.tune_commands import how_to_emit, how_to_go_on, how_to_record, how_to_use, status_of
 from tcpx.cli.tune_ledger import merge, show, size_on_disk
 from tcpx.tune.dispatch import dispatch
 from tcpx.tune.executor import LOCAL
@@ -116,7 +116,7 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"ended at once; to go on:\n  {how_to_go_on()}", flush=True)
         raise
     _finish(options, payload, study)
-    return 0 if study.best is not None else 1
+    return status_of(study.is_interrupted, done=study.best is not None)
 
 
 def _finish(options: argparse.Namespace, payload: CommandPayload, study: Study) -> None:
@@ -169,7 +169,7 @@ def _dispatch(options: argparse.Namespace, payload: CommandPayload, limits: Limi
     path = Path(options.dispatch)
     path.write_text(dispatch(studies, path.parent), encoding="utf-8")
     print(f"wrote {path}\nto use it:\n  {how_to_emit(options, payload, [], str(path))}")
-    return 0
+    return status_of(any(study.is_interrupted for study in studies))
 
 
 def _study(options: argparse.Namespace, payload: CommandPayload, limits: Limits) -> Study:

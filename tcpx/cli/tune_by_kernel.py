@@ -6,7 +6,7 @@ from typing import Any
 import tcpx
 from tcpx.cli.models import CommandPayload
 from tcpx.cli.options import UsageError, params_of, schedule_of, tuned_path
-from tcpx.cli.tune_commands import how_to_emit, how_to_go_on
+from tcpx.cli.tune_commands import how_to_emit, how_to_go_on, status_of
 from tcpx.cli.tune_ledger import MEBIBYTE, size_on_disk
 from tcpx.tune.duel import QUICK
 from tcpx.tune.executor import LOCAL
@@ -64,4 +64,4 @@ def tune_by_kernel(options: argparse.Namespace, payload: CommandPayload, limits:
         print(f"to use the records:\n  {how_to_emit(options, payload, ['--tuned', path])}")
     if study.is_interrupted:
         print(f"to go on:\n  {how_to_go_on()}")
-    return 0
+    return status_of(study.is_interrupted)

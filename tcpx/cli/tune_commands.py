@@ -4,6 +4,7 @@ import argparse
 import shlex
 import sys
 
+from tcpx.cli import INTERRUPTED
 from tcpx.cli.models import CommandPayload
 from tcpx.tune.study import Study
 
@@ -60,3 +61,8 @@ def _without(option: str, words: list[str]) -> list[str]:
 
 def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def status_of(is_interrupted: bool, *, done: bool = True) -> int:
+    """The exit status of a search that came to its end, or that Ctrl-C ended, which kept what it found."""
+    return INTERRUPTED if is_interrupted else 0 if done else 1

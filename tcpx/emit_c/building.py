@@ -61,7 +61,7 @@ def digest_of(path: Path) -> str:
     """Of a library; empty where there is none."""
     try:
         with open_regular(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return hashlib.sha256(file.read()).hexdigest()
     except OSError:
         return ""
 

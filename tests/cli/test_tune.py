@@ -9,13 +9,17 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import tcpx
+from tcpx.cli.tune_commands import status_of
+from tcpx.tune import tuner
 from tests.optional_tools import RICH
 
 Command = Callable[..., SimpleNamespace]
@@ -161,6 +165,27 @@ def test_the_command_to_go_on_after_an_interruption(tune: Command, monkeypatch: 
     printed = tune("--trials", "3").out
     assert "ended at once; to go on:\n  tcpx tune " in printed
     assert printed.endswith("--trials 3 --resume\n")
+
+
+def test_a_search_that_was_interrupted_exits_130() -> None:
+    assert [status_of(True), status_of(True, done=False), status_of(False), status_of(False, done=False)] == [
+        130,
+        130,
+        0,
+        1,
+    ]
+
+
+def test_an_interrupted_study_keeps_its_winner_and_exits_130(tune: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = tuner.tune
+
+    def interrupted(*arguments: Any, **options: Any) -> object:
+        return replace(search(*arguments, **options), is_interrupted=True)
+
+    monkeypatch.setattr(tcpx, "tune", interrupted)
+    done = tune("--trials", "1", "--final", "0")
+    assert done.status == 130
+    assert "best: #" in done.out
 
 
 def test_winners_of_several_sizes_in_one_schedule(files: SimpleNamespace, storage: str, tcpx_command: Command) -> None:
