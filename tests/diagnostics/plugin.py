@@ -43,7 +43,6 @@ class DiagnosticPolicy:
             output["diagnostics"] = self.ledger.plain(problems)
             output["followed"] = asdict(Followed.of(self.ledger.fixes))
             return
-        self.followed += Followed.of(self.ledger.fixes)
         records = sorted([*self.gathered, *read(self.ledger.plain(problems))], key=order)
         self.path.write_text(page(records), encoding="utf-8")
         never = unprovoked(records)
@@ -52,6 +51,7 @@ class DiagnosticPolicy:
         self.wrong = sorted(
             {f"{r.template}  [{r.place}]: {problem}" for r in records for problem in problems(r)}
         )  # fmt: skip
+        self.followed += Followed.of(self.ledger.fixes)
         self.wrong += self.followed.problems(is_whole=self.config.args_source is not pytest.Config.ArgsSource.ARGS)
         if session.exitstatus == pytest.ExitCode.OK and self.wrong:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -60,5 +60,7 @@ class DiagnosticPolicy:
         terminalreporter.section("diagnostics")
         for line in self.wrong:
             terminalreporter.line(line, red=True)
+        for line in self.followed.listed:
+            terminalreporter.line(line)
         terminalreporter.line(self.said)
         terminalreporter.line(f"{len(self.wrong)} violations; {self.path} written; {self.followed.summary}")

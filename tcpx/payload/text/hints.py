@@ -208,7 +208,7 @@ _HABITS: Final = habits(
     (rf"\bfunc\s+(?P<here>{AT}[A-Za-z_][\w.]*)", r"write @\g<here>"),
     (rf"(?P<here>\bfunc{AT}\.func)\b", "write func"),
     # tokens
-    (rf"(?P<here>{AT}(?P<quoted>[{_QUOTES}'].*[{_QUOTES}']))", _quoted, 'text is quoted with "'),
+    (rf"(?P<here>{AT}(?P<quoted>[{_QUOTES}'][^{_QUOTES}']*[{_QUOTES}']))", _quoted, 'text is quoted with "'),
     (rf"(?P<here>{AT};)", "remove it: nothing ends a statement"),
     (rf"(?P<here>{AT}(?:#|/\*))", "write `//`: a comment begins with it"),
     (

@@ -142,7 +142,7 @@ def test_no_iteration_has_no_copies() -> None:
     error = refusal(empty, MM + "let k = tile(mm, [k: 8])\nunroll(k, factor: 2)")
     assert error.message == "unrolling mm/k1 changes nothing"
     assert (error.required, error.found, error.fix) == (
-        "a loop of at least 2 iterations", "no iteration", "optional unroll(..)",
+        "a loop of at least 2 iterations", "no iteration", "write `optional unroll(k, factor: 2)`",
     )  # fmt: skip
 
 
