@@ -3,9 +3,12 @@
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from tcpx.payload.diagnostics import CompileError, Diagnostic
@@ -68,7 +71,7 @@ def output_of(command: Sequence[str]) -> str:
     environment = {**os.environ, "LC_ALL": "C"}
     shown = shlex.join(command)
     try:
-        done = subprocess.run(command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL)
+        done = _run(command, environment)
     except OSError as error:
         raise CompileError(
             Diagnostic("the C compiler cannot be run", required=f"a program: {shown}", found=str(error))
@@ -85,3 +88,25 @@ def output_of(command: Sequence[str]) -> str:
             )
         )
     return done.stdout.decode(errors="replace")
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """As `subprocess.run`; what is interrupted ends with all that it started, and removes its files."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as process:
+        try:
+            out, err = process.communicate()
+        except BaseException:
+            _end(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Terminate a compiler: its driver removes the temporary files, but leaves the passes that it started running."""
+    with suppress(OSError):  # a system without /proc, or a process that has just ended
+        passes = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii")
+        for child in map(int, passes.split()):
+            os.kill(child, signal.SIGTERM)
+    process.terminate()
+    process.wait()
