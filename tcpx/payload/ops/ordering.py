@@ -211,6 +211,9 @@ class TopK(Ordering):
     def check_dtypes(self) -> None:
         self.check_elements(dtype_of(self.values.type))
         self.check_indices(dtype_of(self.indices.type))
+
+    def verify(self) -> None:
+        super().verify()
         fits = self._holds("<=", self.count, self.extent)
         if fits is not True:
             few = (
