@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import FlagAttribute, IntAttribute, Operand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims
@@ -77,7 +78,9 @@ class Ordering(Composite):
         """Raise VerifyError where a result has another dtype than the elements that it has."""
         wanted = dtype_of(self.operand.type)
         if found != wanted:
-            raise self.error("the elements are those of the operand", wanted.name, found.name, "insert a tcp.cast")
+            raise self.error(
+                "the elements are those of the operand", wanted.name, found.name, Direction("insert a tcp.cast")
+            )
 
     def check_indices(self, found: ScalarType) -> None:
         """Raise VerifyError where a result cannot hold every index along the dim."""

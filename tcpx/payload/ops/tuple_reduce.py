@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, Operand, OptionalOperand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
@@ -96,7 +97,9 @@ class ArgReduce(TupleReduce):
         value, index = self.acc_types
         if value != dtype_of(self.operand.type) or value.bits == 1:
             wanted = "a number type" if value.bits == 1 else dtype_of(self.operand.type).name
-            raise self.error("the values are elements of the operand", wanted, value.name, "insert a tcp.cast")
+            raise self.error(
+                "the values are elements of the operand", wanted, value.name, Direction("insert a tcp.cast")
+            )
         if not index.is_integer:
             raise self.error("the second result is an index", required="integers", found=index.name)
         for dim in self.reduced if not self.inits else ():
