@@ -34,7 +34,14 @@ class LiveView(PlainLines):
         """Draw where the study is."""
         for candidate in progress.finished:
             style = "" if candidate.verdict is Verdict.OK else "dim"
-            self._last.append(Text(line_of(candidate, progress.names), style=style, no_wrap=True, overflow="ellipsis"))
+            self._last.append(
+                Text(
+                    line_of(candidate, progress.names, progress.candidates),
+                    style=style,
+                    no_wrap=True,
+                    overflow="ellipsis",
+                )
+            )
         best = progress.best
         fastest = "nothing yet"
         if best is not None and best.relative is not None:

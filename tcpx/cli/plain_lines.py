@@ -15,6 +15,6 @@ class PlainLines:
     def say(self, progress: Progress) -> None:
         """The candidates that just came out, or what begins."""
         for candidate in progress.finished:
-            print(line_of(candidate, progress.names), flush=True)
+            print(line_of(candidate, progress.names, progress.candidates), flush=True)
         if progress.phase:
             print(f"{progress.seconds:.0f} s: {progress.phase}", flush=True)

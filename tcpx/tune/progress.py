@@ -1,10 +1,14 @@
 """What is said while a study runs: events, and plain lines made of them."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import tcpx
 from tcpx.records import frozen
 from tcpx.tune.verdicts import Candidate
+
+MOST_KNOBS: Final = 12
+"""Knobs in a line: more are counted."""
 
 
 @frozen
@@ -31,9 +35,9 @@ def silent(progress: Progress) -> None:
     del progress
 
 
-def line_of(candidate: Candidate, names: tcpx.KnobNames) -> str:
-    """One candidate in a line."""
-    knobs = " ".join(f"{names(path)}={value}" for path, value in candidate.point.items())
+def line_of(candidate: Candidate, names: tcpx.KnobNames, candidates: Sequence[Candidate]) -> str:
+    """One candidate in a line, with the knobs that differ from the first of all candidates; of that, all that fit."""
+    knobs = _knobs_text(candidate, names, min(candidates, key=lambda c: c.number, default=candidate))
     found = candidate.comparison
     if candidate.alike is not None:
         return f"#{candidate.number:<4} the C of #{candidate.alike}  {knobs}"
@@ -42,3 +46,16 @@ def line_of(candidate: Candidate, names: tcpx.KnobNames) -> str:
     of = f"{found.ratio:.3f} ({found.low:.3f}..{found.high:.3f}) of #{candidate.against}"
     busy = "" if found.steady else ", machine busy"
     return f"#{candidate.number:<4} {found.seconds * 1e6:.1f} us, {of}{busy}  {knobs}"
+
+
+def _knobs_text(candidate: Candidate, names: tcpx.KnobNames, first: Candidate) -> str:
+    if candidate.number == first.number and len(candidate.point) > MOST_KNOBS:
+        return f"{len(candidate.point)} knobs; others say what they change"
+    is_first = candidate.number == first.number
+    changed = [
+        f"{names(path)}={value}"
+        for path, value in candidate.point.items()
+        if is_first or path not in first.point or first.point[path] != value
+    ]
+    left = len(changed) - MOST_KNOBS
+    return " ".join([*changed[:MOST_KNOBS], *([f".. and {left} more"] if left > 0 else [])])

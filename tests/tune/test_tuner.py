@@ -80,7 +80,7 @@ def test_a_small_space_is_searched_to_its_end(tune: Tune) -> None:
     assert study.best is not None
     assert study.params == study.best.params
     assert sum(len(progress.finished) for progress in seen) == 7
-    assert all(line_of(candidate, study.names) for candidate in study.candidates)
+    assert all(line_of(candidate, study.names, study.candidates) for candidate in study.candidates)
     kernel = tcpx.compile(tcpx.parse(PAYLOAD), tcpx.parse_schedule(SCHEDULE), params=study.params, target="generic")
     assert kernel is not None
 

@@ -33,9 +33,9 @@ def history_svg(candidates: Sequence[Candidate], names: tcpx.KnobNames) -> str:
         if candidate.is_measured and candidate.relative is not None:
             y = scale.place(candidate.relative)
             colour = GREY if not candidate.was_incumbent else BLUE
-            parts.append(dot(x(candidate.number), y, colour, line_of(candidate, names)))
+            parts.append(dot(x(candidate.number), y, colour, line_of(candidate, names, candidates)))
         else:
-            parts.append(dot(x(candidate.number), HEIGHT - BOTTOM, ORANGE, line_of(candidate, names), 2.5))
+            parts.append(dot(x(candidate.number), HEIGHT - BOTTOM, ORANGE, line_of(candidate, names, candidates), 2.5))
     best, low, high = _steps(candidates)
     end = len(candidates) - 1
     for points, draw in (([*low, *reversed(high)], area), (best, path)):
