@@ -31,6 +31,7 @@ from tcpx.payload.ops.gml_st import Conditional
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of, si64
+from tcpx.payload.value_ranges import dtype_range
 
 
 @register
@@ -633,8 +634,11 @@ class Generic(Structured):
             known[argument] = (first + position.origin, last + position.origin)
 
         def inside(value: Value) -> Range | None:
-            made = value.defining_op
-            return known[value] if value in known or made is None else made.result_range(0, inside)
+            if value not in known:
+                made = value.defining_op
+                found = made.result_range(0, inside) if made is not None else None
+                known[value] = dtype_range(value) if found is None else found
+            return known[value]
 
         return inside(end.operands[number])
 

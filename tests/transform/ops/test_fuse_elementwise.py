@@ -65,6 +65,19 @@ func @places(%x: tensor<[M]x[N]xsi32>, %q: tensor<[N]x[M]xsi32>) -> (tensor<[M]x
   tcp.return(%s, %c)
 }
 """.replace("si1>", "i1>")
+CLAMPED = """\
+func @clamped(%x: tensor<[M]xsi64>, %v: tensor<[M]xf32>, %z: tensor<[N]xf32>) -> (tensor<[N]xf32>, tensor<[M]xf32>)
+    symbols [M: 0.., N: 1..] {
+  %zero = tcp.fill {value = 0} : tensor<[M]xsi64>
+  %last = tcp.fill {value = N - 1} : tensor<[M]xsi64>
+  %s = tcp.add(%x, %x) : tensor<[M]xsi64>
+  %a = tcp.max(%s, %zero) : tensor<[M]xsi64>
+  %c = tcp.min(%a, %last) : tensor<[M]xsi64>
+  %g = tcp.gather(%z, %c) {dim = 0} : tensor<[M]xf32>
+  %r = tcp.scatter_add(%v, %c, init = %z) {dim = 0} : tensor<[N]xf32>
+  tcp.return(%r, %g)
+}
+"""
 ALL = "let all = match some elementwise in root\n"
 NESTS = """\
 for ops in clusters(match any op in root where not scheduled) {
@@ -99,6 +112,20 @@ def test_numbers_stay(name: str) -> None:
 
 def test_compiles() -> None:
     check_kernels(CASES, [{"M": 3, "N": 37}, {"M": 1, "N": 1}, {"M": 0, "N": 5}, {"M": 2, "N": 0}])
+
+
+@pytest.mark.parametrize("last", ["N - 1", "4"])
+@pytest.mark.parametrize(
+    "later", ["", "\ntile(f, [d0: 3])", "\nlet i = tile(r, [d0: 2])\nfuse(f, into: i, keep: true)"]
+)
+def test_indices_stay_in_the_range_that_the_payload_proves(last: str, later: str) -> None:
+    """What is before the bounds, a sum that may wrap, has no range of its own."""
+    payload = CLAMPED.replace("N - 1", last).replace("N: 1..", "N: 1.." if last == "N - 1" else "N: 5..")
+    chain = "fuse_elementwise([s, a, c])" if last == "N - 1" else "fuse_elementwise([s, zero, a, c])"
+    names = "".join(f'let {name} = match one "{name}" in root\n' for name in ("s", "zero", "a", "c", "r"))
+    sizes = [{"M": 7, "N": 5}, {"M": 0, "N": 17}, {"M": 13, "N": 6}]
+    done = check(payload, f"{names}let f = {chain}{later}", sizes)
+    assert len([op for op in done.module.main.walk() if isinstance(op, Generic)]) == 1
 
 
 def test_handles_of_all_denote_the_one() -> None:
