@@ -29,7 +29,7 @@ from tcpx.transform.destinations import (
     run_at_least_once,
     sink_destination,
 )
-from tcpx.transform.editing import Copies, erase_dead, kept_of, read_subset, source_name, whole_of
+from tcpx.transform.editing import Copies, erase_dead, kept_of, payload_name, read_subset, source_name, whole_of
 from tcpx.transform.loop_order import check_counted
 from tcpx.transform.static_tiles import padded_tile
 from tcpx.transform.tiling import accumulator_padding, pad_value_to
@@ -73,19 +73,14 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
     for source in sources:
         chain = chain_of(source, into)
         if chain is None:
-            raise ctx.fail(
-                f"%{source.name} is not computed tile by tile in {into.name}",
-                op=consumer,
-                required="one yield per loop from the outermost loop down to the loop fused into",
-                found=f"%{source.name} has another structure",
-            )
+            raise _not_in_tiles(ctx, consumer, source, into)
         chains[source] = chain
     if len({chain.links[-1].store.parent for chain in chains.values()}) != 1:
         raise ctx.fail(
             f"%{consumer.name} uses results that {into.name} yields in different branches",
             op=consumer,
             required="yields in one block",
-            found=", ".join(f"%{source.name}" for source in sources),
+            found=", ".join(f"%{payload_name(source)}" for source in sources),
         )
     for link in (link for chain in chains.values() for link in chain.links):
         before = None if link.is_reduction else _copy_before(link.loop, link.index)
@@ -106,6 +101,21 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
     _warn_of_last_iteration(ctx, consumer, next(iter(chains.values())))
     _FusedConsumer(ctx, chains, moved, consumer, padded).run()
     rewriter.visited += len(moved)
+
+
+def _not_in_tiles(ctx: TransformContext, consumer: Tileable, source: Value, into: Loop) -> ScheduleError:
+    """The error if a loop does not yield tiles of what the consumer reads: it names the innermost that does."""
+    name, value = payload_name(source), source
+    inner: Loop | None = None
+    while isinstance(loop := value.defining_op, Loop) and len(stores := loop.yields_to(loop.results.index(value))) == 1:
+        inner, value = loop, stores[0].value
+    return ctx.fail(
+        f"%{name} is not computed tile by tile in {into.name}",
+        op=consumer,
+        required="one yield per loop from the outermost loop down to the loop fused into",
+        found=f"tiles of %{name} in {inner.name}" if inner is not None else f"several yields of %{name}",
+        fix=Direction(f"fuse into {inner.name}") if inner is not None else None,
+    )
 
 
 def _without_shift(loop: Loop) -> str | None:
@@ -800,7 +810,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, recompute
             f"the results of %{producer.name} do not start one reduction",
             op=producer,
             required="destinations that are read in one place, as tiles of the same iterations",
-            found=", ".join(f"%{start.result.name}: {start.chain.global_tile().text()}" for start in starts),
+            found=", ".join(f"%{payload_name(start.result)}: {start.chain.global_tile().text()}" for start in starts),
         )
     name = source_name(producer)
     copies: Copies = {}
@@ -869,7 +879,7 @@ def _start(ctx: TransformContext, producer: Tileable, result: Value, into: Loop,
     reads = [u for u in dest.users if isinstance(u, Materialize)] if dest is not None else []
     if chain is None or len(reads) != 1 or (len(result.uses) != 1 and producer.operands and not recompute):
         raise ctx.fail(
-            f"%{result.name} does not only start the destination of {into.name}",
+            f"%{payload_name(result)} does not only start the destination of {into.name}",
             op=producer,
             required="one read of the destination in the loop, and no other use",
             found=f"{len(reads)} reads, {len(result.uses)} uses",

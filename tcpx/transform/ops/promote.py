@@ -22,7 +22,7 @@ from tcpx.transform.declaration import (
     register,
     value_of,
 )
-from tcpx.transform.editing import erase_dead, first_of, source_name, whole_of
+from tcpx.transform.editing import erase_dead, first_of, payload_name, source_name, whole_of
 
 
 @register
@@ -111,10 +111,10 @@ class Promote(Transform):
         made = start.defining_op
         if made is not None and made.has_own_memory:
             raise ctx.fail(
-                f"%{value.name} is promoted in {loop.name} already",
+                f"%{payload_name(value)} is promoted in {loop.name} already",
                 op=maker,
                 required="a result without a buffer of its own",
-                found=f"%{start.name}",
+                found="one in memory of its own",
             )
         if not _is_undefined(start):
             raise _goes_on(ctx, maker, value, start)
@@ -140,10 +140,10 @@ def _store(ctx: TransformContext, loop: Loop, value: Value) -> StYield:
     found = [s for s in stores if any(v is value for v in _ways_to(s.operands[0]))]
     if not found:
         raise ctx.fail(
-            f"no iteration of {loop.name} writes %{value.name}",
+            f"no iteration of {loop.name} writes %{payload_name(value)}",
             op=loop,
             required="the result of an operation in the loop that it yields",
-            found=", ".join(f"%{s.operands[0].name}" for s in stores) or "nothing",
+            found=", ".join(f"%{payload_name(s.value)}" for s in stores) or "nothing",
         )
     return found[0]
 
@@ -153,17 +153,17 @@ def _at_once(ctx: TransformContext, loop: Loop, value: Value, store: StYield, ma
     required = f"a loop in {loop.name} that computes it in several steps"
     if isinstance(maker, Conditional):
         return ctx.fail(
-            f"%{value.name} is computed in branches, of which an iteration of {loop.name} takes one",
+            f"%{payload_name(value)} is computed in branches, of which an iteration of {loop.name} takes one",
             op=store,
             required=required,
             found=maker.opcode,
             fix=Direction("promote before `specialize`"),
         )
     return ctx.fail(
-        f"an iteration of {loop.name} writes %{value.name} at once",
+        f"an iteration of {loop.name} writes %{payload_name(value)} at once",
         op=store,
         required=required,
-        found=maker.opcode if maker is not None else f"%{store.operands[0].name}",
+        found=maker.opcode if maker is not None else f"%{payload_name(store.value)}",
     )
 
 
@@ -172,10 +172,10 @@ def _goes_on(ctx: TransformContext, maker: Loop, value: Value, start: Value) -> 
     first = whole_of(start)
     round_it = first.owner.parent if isinstance(first.owner, Block) else None
     given = _given(first)
-    found, fix = f"%{first.name} at first", None
+    found, fix = f"%{payload_name(first)} at first", None
     if given is not None:
-        found = f"%{given.name} at first"
-        fix = f"add %{given.name} to the sums when they are done, instead of starting from it"
+        found = f"%{payload_name(given)} at first"
+        fix = f"add %{payload_name(given)} to the sums when they are done, instead of starting from it"
     elif isinstance(round_it, Loop):
         found = f"what an iteration of {round_it.name} leaves to the next"
         fix = f"promote in a loop round {round_it.name}"
@@ -187,7 +187,7 @@ def _goes_on(ctx: TransformContext, maker: Loop, value: Value, start: Value) -> 
     return ctx.fail(
         f"{maker.name} goes on from what is there before",
         op=maker,
-        required=f"a loop that computes %{value.name} from the start",
+        required=f"a loop that computes %{payload_name(value)} from the start",
         found=found,
         fix=fix,
     )

@@ -204,6 +204,35 @@ def test_refused(payload: str, body: str, message: str) -> None:
     assert refusal(payload, body).message == message
 
 
+LAYERS = """
+func @f(%x: tensor<[M]x8xf32>, %w: tensor<8x16xf32>, %v: tensor<16x4xf32>) -> tensor<[M]x4xf32> symbols [M] {
+  %h = tcp.matmul(%x, %w) : tensor<[M]x16xf32>
+  %fc = tcp.matmul(%h, %v) : tensor<[M]x4xf32>
+  %r = tcp.exp(%fc) : tensor<[M]x4xf32>
+  tcp.return(%r)
+}
+"""
+LAYER_NAMES = "".join(f'let {name} = match one "{name}" in root\n' for name in ("h", "fc", "r"))
+
+
+def test_a_consumer_of_what_the_loop_does_not_yield() -> None:
+    """The message calls the product as the payload does, and says which loop has tiles of it."""
+    steps = f"{LAYER_NAMES}let i = tile(fc, [m: 4])\nfuse(h, into: i)\nlet j = tile(h, [n: 8])\n"
+    wrong = refusal(LAYERS, f"{steps}fuse(r, into: j)")
+    assert wrong.message == "%fc is not computed tile by tile in h/n1"
+    assert wrong.required == "one yield per loop from the outermost loop down to the loop fused into"
+    assert (wrong.found, wrong.fix) == ("tiles of %fc in fc/m1", "fuse into fc/m1")
+    check(LAYERS, f"{steps}fuse(r, into: i)", [{"M": 9}], exact=False)
+
+
+def test_promote_and_fuse_name_what_is_computed_at_once() -> None:
+    steps = f"{LAYER_NAMES}let i = tile(fc, [m: 4])\nfuse(h, into: i)\n"
+    wrong = refusal(LAYERS, f"{steps}promote(h.out, at: i)")
+    assert (wrong.message, wrong.found) == ("no iteration of fc/m1 writes %h", "%fc")
+    wrong = refusal(LAYERS, f"{steps}promote(fc.out, at: i)")
+    assert wrong.message == "an iteration of fc/m1 writes %fc at once"
+
+
 def test_the_last_copy_of_a_reduction_takes_a_consumer() -> None:
     check(RELU, MM + R + 'let i, k = tile(mm, [m: 6, k: 2])\npeel(k)\nfuse(r, into: k.copy("tail"))')
 
