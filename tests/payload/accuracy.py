@@ -39,10 +39,10 @@ HEAD = """# The accuracy of real functions
 
 The greatest error that was measured, in units in the last place of the result, by dtype and target. Of f32 it is that
 of every 997th bit pattern and of those next to where ways of computing change, and *all*: of all 2^32 of them, of `pow`
-of 120 million pairs; what has a dash there was not measured with the code as it is. Of f16 and bf16 it is that of all
-patterns, of f64 that of some numbers of every size, of `pow` that of 240,000 pairs. `make test` measures the samples
-again, `make conformance` all patterns: no error may be greater than what stands here. What is promised is in
-[payload.md](payload.md#numbers): 4 units of f32, of f64 2 or 4. `tcp.exp {accuracy = "fast"}` is no row.
+and `atan2` of 120 million pairs; what has a dash there was not measured with the code as it is. Of f16 and bf16 it is
+that of all patterns, of f64 that of some numbers of every size, of `pow` and `atan2` that of 240,000 pairs. `make test`
+measures the samples again, `make conformance` all patterns: no error may be greater than what stands here. What is
+promised is in [payload.md](payload.md#numbers): 4 units of f32, of f64 2 or 4. `tcp.exp {accuracy = "fast"}` is no row.
 """
 
 

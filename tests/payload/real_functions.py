@@ -67,6 +67,10 @@ FUNCTIONS = (
     Function("sin", np.sin, f64_ulps=2),
     Function("cos", np.cos, f64_ulps=2),
     Function("tan", np.tan),
+    Function("asin", np.arcsin),
+    Function("acos", np.arccos),
+    Function("atan", np.arctan),
+    Function("atan2", np.arctan2, arity=2),
     Function("softplus", lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))),
     Function("hardsigmoid", lambda x: np.clip(x + 3, 0, 6) / 6),
     Function("pow", np.power, f64_ulps=2, arity=2),
@@ -218,7 +222,8 @@ def alone(arrays: Iterator[Array]) -> Iterator[tuple[Array, ...]]:
 
 
 def pairs(dtype: ScalarType, count: int, seed: int = 19) -> Iterator[tuple[Array, Array]]:
-    """Pairs of which the power is a number, for bases of all sizes, next to 1 and below 0; and pairs of any bits."""
+    """Pairs of which the power is a number, for bases of all sizes, next to 1 and below 0; and pairs of any bits, which
+    are points in all quadrants."""
     random = np.random.default_rng(seed)
     fraction, least, most = FORMATS[dtype]
     bases = [np.exp2(random.uniform(least - fraction, most, count)), random.uniform(0.5, 2, count)]

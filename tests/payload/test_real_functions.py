@@ -29,6 +29,9 @@ from tests.payload.real_functions import (
     worst,
 )
 
+COORDINATES = tuple(function for function in UNARY if function.opcode in ("asin", "acos", "atan"))
+ANGLES = tuple(function for function in BINARY if function.opcode == "atan2")
+
 
 def check(found: Mapping[tuple[str, str], Worst], dtype: ScalarType, at: str | None = SAMPLED) -> None:
     """No error is greater than it may be, nor than docs/accuracy.md says of what is computed."""
@@ -102,3 +105,21 @@ def test_the_sanitizers_find_nothing() -> None:
         made = tcpx.compile(module(UNARY, dtype), schedule, target="generic", sanitize=True)
         for found, wanted in zip(made(x), kernel(UNARY, dtype, "generic")(x), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype == f32 else 1e-13, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+def test_angles_of_coordinates(dtype: ScalarType) -> None:
+    """Of the unit circle at its ends, at 1/2, where the way of computing changes, and beyond 1; of points of all sizes
+    next to the diagonals, and of every pair of zeros, infinities, NaN and numbers."""
+    random = np.random.default_rng(3)
+    unit = random.uniform(-1, 1, 4000)
+    blocks = [unit, 1 - unit * 1e-4, 1 - 10.0 ** random.uniform(-16, 0, 4000), 0.5 + unit * 1e-5, 3 / unit]
+    check(worst(COORDINATES, dtype, ((np.append(b, -b).astype(dtype.numpy),) for b in blocks), TARGETS), dtype, None)
+
+    numbers = [0, 5e-324, 1e-310, 1e-40, 0.5, 1, 2, 3e38, 1e300, np.inf, np.nan]
+    with np.errstate(over="ignore"):
+        special = np.append(numbers, np.negative(numbers)).astype(dtype.numpy)
+        slopes, scales = random.uniform(0.5, 2, 4000), 10.0 ** random.uniform(-320, 308, 4000)
+        sloping = (slopes * scales).astype(dtype.numpy), np.copysign(scales, unit).astype(dtype.numpy)
+    every = special.repeat(special.size), np.tile(special, special.size)
+    check(worst(ANGLES, dtype, iter([every, sloping]), TARGETS), dtype, None)

@@ -104,10 +104,10 @@ def test_dims_that_differ() -> None:
 
 def test_all_that_is_not_supported_at_once() -> None:
     text = """f (float[4] x, int64[1] k) => (float[4] z, float[4] w) {
-      [one] a = Atan(x)
+      [one] a = RandomNormalLike(x)
       [two] b = Exp(a)
       [three] c = NonZero(x)
-      [four] z = Asin(x)
+      [four] z = Bernoulli(x)
       [five] w = Abs(x)
     }"""
     with pytest.raises(tcpx.onnx.UnsupportedError) as error:

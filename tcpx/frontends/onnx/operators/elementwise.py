@@ -16,8 +16,9 @@ from tcpx.payload.types import bf16, dtype_of, f16, f32, f64, i1, shape_of
 
 UNARY: Final = {
     "Abs": "abs", "Neg": "neg", "Sqrt": "sqrt", "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan",
-    "Tanh": "tanh", "Sigmoid": "sigmoid", "Erf": "erf", "Reciprocal": "reciprocal", "Sign": "sign", "Relu": "relu",
-    "Softplus": "softplus", "Not": "not", "BitwiseNot": "not",
+    "Asin": "asin", "Acos": "acos", "Atan": "atan", "Tanh": "tanh", "Sigmoid": "sigmoid", "Erf": "erf",
+    "Reciprocal": "reciprocal", "Sign": "sign", "Relu": "relu", "Softplus": "softplus", "Not": "not",
+    "BitwiseNot": "not",
 }  # fmt: skip
 ROUNDING: Final = {"Floor": "floor", "Ceil": "ceil", "Round": "round"}
 BINARY: Final = {

@@ -19,5 +19,4 @@ refused(
     "RandomUniform",
     "RandomUniformLike",
 )
-refused("the operation set has no inverse of this function", "Acos", "Asin", "Atan")
 refused("windows whose size depends on data", "MaxRoiPool")
