@@ -30,6 +30,7 @@ from tests.payload.real_functions import (
 )
 
 COORDINATES = tuple(function for function in UNARY if function.opcode in ("asin", "acos", "atan"))
+HYPERBOLIC = tuple(f for f in UNARY if f.opcode in ("sinh", "cosh", "asinh", "acosh", "atanh"))
 ANGLES = tuple(function for function in BINARY if function.opcode == "atan2")
 
 
@@ -123,3 +124,19 @@ def test_angles_of_coordinates(dtype: ScalarType) -> None:
         sloping = (slopes * scales).astype(dtype.numpy), np.copysign(scales, unit).astype(dtype.numpy)
     every = special.repeat(special.size), np.tile(special, special.size)
     check(worst(ANGLES, dtype, iter([every, sloping]), TARGETS), dtype, None)
+
+
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+def test_hyperbolic_functions(dtype: ScalarType) -> None:
+    """Next to where results are infinite, to 1, of numbers of all sizes, and of zeros, infinities and NaN."""
+    random = np.random.default_rng(5)
+    unit = random.uniform(-1, 1, 4000)
+    ends = np.log(2) * (128 if dtype == f32 else 1024) + unit * 2
+    small = 10.0 ** random.uniform(-16, 0, 4000)
+    special = np.array([0, 5e-324, 1e-310, 1e-40, 0.5, 1, 2, 3e38, 1e300, np.inf, np.nan])
+    with np.errstate(over="ignore"):
+        blocks = [
+            np.append(b, -b).astype(dtype.numpy)
+            for b in (ends, 1 + small, 1 - small, 2 * unit, unit / small, unit * 1e-12 / small, special)
+        ]
+    check(worst(HYPERBOLIC, dtype, alone(iter(blocks)), TARGETS), dtype, None)

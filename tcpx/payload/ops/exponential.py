@@ -219,9 +219,9 @@ def power_less_one(x: Term) -> Term:
     return made + made
 
 
-def power_parts(x: Term) -> tuple[Term, Term]:
-    """h and s with 2 h (1 + s) = e**x, for such x: h = 2**(n - 1), s = e**r - 1."""
+def power_parts(x: Term, halvings: int = 1) -> tuple[Term, Term]:
+    """h and s with 2**halvings h (1 + s) = e**x, for such x: h = 2**(n - halvings), s = e**r - 1."""
     form = x.format
     exponent, r = reduced(x)
     s = (r * r).times_plus(r.polynomial(EXP_SERIES[x.dtype]), r)
-    return ((exponent.bits() << form.fraction) + form.bits(-1)).number(), s
+    return ((exponent.bits() << form.fraction) + form.bits(-halvings)).number(), s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from math import ceil, floor, inf, log
+from math import ceil, floor, inf
 from typing import Final
 
 import numpy as np
@@ -12,11 +12,12 @@ from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.table import RULES, Result, Rule, rule
 from tcpx.payload.ir import Value
-from tcpx.payload.types import bf16, dtype_of, f16, f32, f64, i1, shape_of
+from tcpx.payload.types import f64, i1, shape_of
 
 UNARY: Final = {
     "Abs": "abs", "Neg": "neg", "Sqrt": "sqrt", "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan",
-    "Asin": "asin", "Acos": "acos", "Atan": "atan", "Tanh": "tanh", "Sigmoid": "sigmoid", "Erf": "erf",
+    "Asin": "asin", "Acos": "acos", "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh",
+    "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Sigmoid": "sigmoid", "Erf": "erf",
     "Reciprocal": "reciprocal", "Sign": "sign", "Relu": "relu", "Softplus": "softplus", "Not": "not",
     "BitwiseNot": "not",
 }  # fmt: skip
@@ -264,65 +265,6 @@ def hard_swish(n: Node) -> Result:
     """x hardsigmoid(x): NaN at -inf, as by ONNX's function."""
     x = n.value(0)
     return n.w.binary("mul", x, _hard_sigmoid(n, x, 1 / 6, 0.5))
-
-
-def _wide(n: Node) -> Value:
-    """The operand, of 16 bits as f32: what follows rounds several times."""
-    x = n.value(0)
-    return n.w.cast(x, f32) if dtype_of(x.type) in (f16, bf16) else x
-
-
-def _odd(n: Node, x: Value, made: Value) -> Value:
-    """An odd function by what it is of |x|: 0 has the sign of x, too."""
-    return n.w.cast(n.w.op("mul", made, n.w.unary("sign", x)), n.dtype())
-
-
-@rule("Sinh", "Cosh")
-def hyperbolic(n: Node) -> Result:
-    """Of half the exponentials, as squares where these overflow; sinh by expm1, exact to rounding also for small x."""
-    x = _wide(n)
-    size = n.w.unary("abs", x)
-    root = n.w.unary("exp", n.w.with_number("mul", size, 0.5))
-    half = n.w.op("mul", n.w.with_number("mul", root, 0.5), root)
-    if n.operator == "Cosh":
-        other = n.w.with_number("div", half, 0.25, first=True)
-        return n.w.cast(n.w.binary("add", half, other), n.dtype())
-    e = n.w.unary("expm1", size)
-    small = n.w.binary("add", e, n.w.binary("div", e, n.w.with_number("add", e, 1)))
-    made = n.w.select(n.w.op("isinf", e, dtype=i1), half, n.w.with_number("mul", small, 0.5))
-    return _odd(n, x, made)
-
-
-@rule("Asinh")
-def asinh(n: Node) -> Result:
-    """sign(x) log1p(|x| + x**2 / (1 + sqrt(1 + x**2))), of large x log |x| + log 2."""
-    x = _wide(n)
-    size = n.w.unary("abs", x)
-    square = n.w.binary("mul", size, size)
-    root = n.w.with_number("add", n.w.unary("sqrt", n.w.with_number("add", square, 1)), 1)
-    near = n.w.unary("log1p", n.w.binary("add", size, n.w.binary("div", square, root)))
-    far = n.w.with_number("add", n.w.unary("log", size), log(2))
-    return _odd(n, x, n.w.select(n.w.with_number("greater", size, 1e15, dtype=i1), far, near))
-
-
-@rule("Acosh")
-def acosh(n: Node) -> Result:
-    """log1p(t + sqrt(t) sqrt(t + 2)), t = x - 1, NaN where t is below 0; of large x log x + log 2."""
-    x = _wide(n)
-    t = n.w.with_number("sub", x, 1)
-    root = n.w.binary("mul", n.w.unary("sqrt", t), n.w.unary("sqrt", n.w.with_number("add", t, 2)))
-    near = n.w.unary("log1p", n.w.binary("add", t, root))
-    far = n.w.with_number("add", n.w.unary("log", x), log(2))
-    return n.w.cast(n.w.select(n.w.with_number("greater", x, 1e15, dtype=i1), far, near), n.dtype())
-
-
-@rule("Atanh")
-def atanh(n: Node) -> Result:
-    """Half of log1p(2 |x| / (1 - |x|)), with the sign of x: near -1 the sum in log1p would cancel."""
-    x = _wide(n)
-    size = n.w.unary("abs", x)
-    quotient = n.w.binary("div", n.w.binary("add", size, size), n.w.with_number("sub", size, 1, first=True))
-    return _odd(n, x, n.w.with_number("mul", n.w.unary("log1p", quotient), 0.5))
 
 
 @rule("Cast")
