@@ -214,6 +214,36 @@ def test_what_has_no_elements_has_no_remark() -> None:
     assert np.asarray(kernel(np.ones((16, 0), np.float32))).shape == (0,)
 
 
+@pytest.mark.parametrize("shape", ["1", "1x1"])
+@pytest.mark.parametrize("value", ["2.0", "N"])
+def test_what_has_one_element_has_no_remark(shape: str, value: str) -> None:
+    """Numbers in tensors of one element, as exporters write them, and what only gives them another shape."""
+    module = tcpx.parse(
+        "func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {\n"
+        f"  %two = tcp.fill {{value = {value}}} : tensor<{shape}xf32>\n"
+        "  %one = tcp.reshape(%two) : tensor<f32>\n  %all = tcp.broadcast(%one) {dims = []} : tensor<[N]xf32>\n"
+        "  %r = tcp.mul(%x, %all) : tensor<[N]xf32>\n  tcp.return(%r)\n}\n"
+    )
+    assert tcpx.emit(module, target="generic").remarks == ()
+
+
+def test_a_remark_says_why_an_operation_cannot_join_rows() -> None:
+    """Not only that it is outside of the loop over the rows."""
+    payload = tcpx.parse(
+        "func @f(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]xf32>, tensor<[M]xf32>) symbols [M, N] {\n"
+        "  %most = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>\n"
+        "  %sum = tcp.reduce_sum(%x) {dims = [1]} : tensor<[M]xf32>\n  tcp.return(%sum, %most)\n}\n"
+    )
+    schedule = tcpx.parse_schedule(
+        'language 1\nimport "lib/rows.tcps" as rows\nschedule s(root: func) {\n'
+        '  let most = match one "most" in root\n  let sum = match one "sum" in root\n'
+        "  try {\n    let i = tile(sum, [d0: 4])\n    rows.gather_rows([most, sum], sum, i)\n  } else remark sum\n}\n"
+    )
+    (remark,) = tcpx.emit(payload, schedule, target="generic").remarks
+    assert remark.message == "%sum is left as it is: the loop sum/d01 does not use %most"
+    assert remark.required == "a path from %most into sum/d01"
+
+
 def test_a_remark_says_what_is_left_where_and_why() -> None:
     kernel = tcpx.compile(tcpx.parse(LEFT["max of mul, i,i->"]), target="generic")
     (remark,) = kernel.remarks
