@@ -52,7 +52,9 @@ class Tile(Transform):
     A tile wider than its dim gives a remark, and so does a loop of one iteration inside a loop over the same dim.
 
     An operand that is a fill, a broadcast or a transpose is computed in the loop, tile by tile; its handle follows if
-    it has no other user.
+    it has no other user. A fill or a broadcast that a reduction reads stays outside, where `pack` finds it. So does
+    what the sums start with, `x.start`: an `init` of the payload, and the fill before a loop over a reduction dim, are
+    written in full, in memory. `fuse(x.start, into: i)` computes it in the loop, tile by tile.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
