@@ -282,10 +282,11 @@ class Lowering:
     # -- copies --------------------------------------------------------------------------------------------------
 
     def _copied(self, op: Operation, text: str, reason: str | None, is_unasked: bool = True) -> None:
-        """Note a copy that an operation makes, and why."""
+        """Note a copy that an operation makes, and why. Without a reason, the operation is a copy by itself, such as
+        a yield of an argument."""
         text = f"{text}, because {reason}" if reason else text
         self.remarks.append(text)
-        if is_unasked:
+        if is_unasked and reason:
             required = "memory in which it can be computed: nothing reads it later"
             place = op.written_at or op.location
             self.unasked.append(Diagnostic(text, Kind.WARNING, payload=place, required=required, found=reason))
@@ -300,7 +301,8 @@ class Lowering:
             return self._store_result(write, value, target)
         if write.reshapes or not isinstance(write.op, Tileable):
             reason = self.placement.reasons.get(write.source) or self.placement.reasons.get(write.target)
-            in_state = self._in_state(write.source) or self._in_state(write.target)
+            # A part of state is written because a yield says so; only a copy of all of it is one that nobody asked for.
+            in_state = self._in_state(write.source) or (write.tile is None and self._in_state(write.target))
             text = f"copies %{value.name}: {write.source.type} for {shown(write.op)}"
             self._copied(write.op, text, reason, in_state or write.reshapes)
         name = f"{value.name}/copy"
