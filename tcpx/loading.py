@@ -6,7 +6,6 @@ from typing import Protocol
 
 from tcpx.payload.diagnostics import unusable_argument
 from tcpx.payload.ir import Module
-from tcpx.payload.text.parser import load as load_text
 
 __all__ = ["PayloadLike", "load", "module_of"]
 
@@ -36,6 +35,8 @@ def load(path: str | Path) -> Module:
     if Path(path).suffix == ".onnx":
         model: ModelLike = import_module("tcpx.frontends.onnx").load(path)  # needs an extra
         return model.module
+    from tcpx.payload.text.parser import load as load_text  # a run of a known kernel imports no parser
+
     return load_text(path)
 
 

@@ -23,6 +23,7 @@ from tcpx.emit_c.build_cache import build_directories
 from tcpx.emit_c.cache_size import KERNELS, keep_to_limit, make_place, remove
 from tcpx.emit_c.folder.files import Content, read_folder, stored, write_folder
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
+from tcpx.files_read import FilesRead, noting
 from tcpx.installed import CODE, LIBRARY, PACKAGE
 from tcpx.interp import ParamValue
 from tcpx.payload.diagnostics import ArgumentError
@@ -67,7 +68,8 @@ def cached(
     for folder in folders:
         if folder.is_dir():
             try:
-                found = kernel_of_files(read_folder(folder), target)
+                with noting(FilesRead()):  # an entry is nothing that a run depends on
+                    found = kernel_of_files(read_folder(folder), target)
             except ArgumentError:  # cut short, or changed
                 continue
             with suppress(OSError):  # of another user

@@ -81,7 +81,7 @@ def test_pythons_of_a_machine(tmp_path: Path) -> None:
     [
         ("test", None),
         ("test-long", "long and not slow"),
-        ("test-python", "not slow"),
+        ("test-python", None),
         ("errors", "not slow"),
         ("conformance", "slow"),
     ],

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from tests.diagnostics.follow import Fix, follow
 
-FLOOR: Final = 200
-"""So many kinds of fixes, by message and fix without their names and numbers, are followed in a run of all tests."""
+FLOOR: Final = 100
+"""So many kinds of fixes, by message and fix without their names and numbers, are followed in `make test`."""
 
 CEILING: Final = 40
 """So many kinds may not help yet: each is to become text that does, or a Direction."""
@@ -51,7 +51,7 @@ class Followed:
         return self
 
     def problems(self, is_whole: bool) -> list[str]:
-        """That too many fixes do not help, with each of them; in a run of all tests also that too few do."""
+        """That too many fixes do not help, with each of them; in `make test` also that too few do."""
         few = [f"{self.summary}: at least {FLOOR} are to help"] if is_whole and len(self.helping) < FLOOR else []
         return [*(self.listed if len(self.failing) > CEILING else []), *few]
 

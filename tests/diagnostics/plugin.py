@@ -52,7 +52,10 @@ class DiagnosticPolicy:
             {f"{r.template}  [{r.place}]: {problem}" for r in records for problem in problems(r)}
         )  # fmt: skip
         self.followed += Followed.of(self.ledger.fixes)
-        self.wrong += self.followed.problems(is_whole=self.config.args_source is not pytest.Config.ArgsSource.ARGS)
+        is_part = self.config.args_source is pytest.Config.ArgsSource.ARGS or str(
+            self.config.option.markexpr
+        ).startswith("long")
+        self.wrong += self.followed.problems(is_whole=not is_part)
         if session.exitstatus == pytest.ExitCode.OK and self.wrong:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -293,5 +293,5 @@ def test_one_bound_call_in_several_threads(kernels: dict[str, Kernel]) -> None:
 
 
 def test_repr(axpy: Kernel, kernels: dict[str, Kernel]) -> None:
-    assert repr(axpy.bind(ones(3), ones(3))) == f"<call of {axpy!r} bound to arrays of shapes (3,), (3,)>"
-    assert repr(kernels["nothing_in"].bind()).endswith("bound to no arrays>")
+    assert repr(axpy.bind(ones(3), ones(3))) == "<BoundCall of @axpy on arrays of shapes (3,), (3,)>"
+    assert repr(kernels["nothing_in"].bind()).endswith("on no arrays>")
