@@ -69,7 +69,7 @@ def test_one_call_of_a_kernel() -> None:
     for number in (np.int64(3), np.uint8(3), np.array(3)):
         assert np.array_equal(np.asarray(in_tuple(kernel(q, number, k, cache.copy()))[0]), np.asarray(first))
     assert np.array_equal(np.asarray(in_tuple(kernel(q, cache=cache.copy(), k=k, n=3))[0]), np.asarray(first))
-    bound = kernel.bind(q, 3, k, cache)  # pyright: ignore[reportArgumentType]
+    bound = kernel.bind(q, 3, k, cache)
     assert np.array_equal(np.asarray(in_tuple(bound())[0]), np.asarray(first))
     assert tcpx.random_inputs(module, sizes={"T": 2, "C": 5})[1] == 2
     assert tcpx.random_inputs(module, given={"n": np.array(4)}, sizes={"C": 5})[1] == 4

@@ -11,6 +11,7 @@ from random import Random
 import numpy as np
 
 import tcpx
+from tcpx.interp import Trace
 from tests.independent import numbers
 from tests.independent.builder import CAP, draw_array
 from tests.independent.guarded import POISON, Guarded
@@ -166,6 +167,7 @@ def look_at_default(case: Case, kernel: tcpx.Kernel) -> None:
         has_places = remark.payload is not None and remark.schedule is not None
         if (not has_places or "definite error" in remark.message) and not remark.message.endswith(LANE_BY_LANE):
             case.fail("a remark of the default schedule", remark.message, remark.render())
+    assert isinstance(kernel.trace, Trace)
     changed = [
         change.split(" = ")[0].lstrip("%").split("~")[0].split(".")[0]
         for entry in kernel.trace.entries

@@ -19,9 +19,8 @@ def agrees(text: str, *calls: dict[str, np.ndarray]) -> str:
     reference = onnx.reference.ReferenceEvaluator(model)
     for arrays in calls:
         found: Any = tcpx.evaluate(module, *(arrays[given.name] for given in model.graph.input))
-        for ours, theirs in zip(
-            found if isinstance(found, tuple) else (found,), reference.run(None, arrays), strict=True
-        ):
+        wanted: Any = reference.run(None, arrays)
+        for ours, theirs in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
             assert ours.dtype == theirs.dtype
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
     return module.text()
@@ -166,8 +165,8 @@ def test_a_result_with_a_row_for_each_iteration(size: str) -> None:
     for call in calls:
         last, every = tcpx.evaluate(model, call["x"])
         sums = np.cumsum(call["x"], axis=0, dtype=np.float32)
-        np.testing.assert_allclose(every, sums * sums, rtol=1e-5)
-        np.testing.assert_allclose(last, sums[-1], rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(every, np.float32), sums * sums, rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(last, np.float32), sums[-1], rtol=1e-5)
 
 
 SCAN = """f (float[T, 2] x, float[2] s) => (float[2] last, float[2, T] every, float[T, 2] back) {
@@ -190,8 +189,8 @@ def test_a_scan_whose_length_a_call_decides(direction: str) -> None:
         rows = x[::-1] if direction == "1" else x
         sums = s + np.cumsum(rows, axis=0, dtype=np.float32)
         last, every, back = tcpx.evaluate(module, x, s)
-        np.testing.assert_allclose(last, sums[-1], rtol=1e-5)
-        np.testing.assert_allclose(every, (sums * rows).T, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(np.asarray(last, np.float32), sums[-1], rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(every, np.float32), (sums * rows).T, rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(back, rows[::-1])
 
 

@@ -311,6 +311,6 @@ def test_a_scalar_of_a_tensor_without_dims_stays_a_scalar() -> None:
     program = tcpx.parse_schedule("language 1\nschedule s(root: func) { optional canonicalize(root) }")
     done = tcpx.apply_schedule(tcpx.parse(text), program).module
     for module in (done, tcpx.compile(tcpx.parse(text), target="generic")):
-        given = np.float32(2), np.arange(3, dtype=np.float32)
+        given = np.asarray(2, np.float32), np.arange(3, dtype=np.float32)
         found = module(*given) if isinstance(module, tcpx.Kernel) else tcpx.evaluate(module, *given)
         assert [np.asarray(value).tolist() for value in found] == [[0.0, 2.0, 4.0], 2.0]
