@@ -33,6 +33,7 @@ CALLS = {
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
     "attention": "schedule s(root: func) {\n  attention(root)\n}\n",
     "transformer": "schedule s(root: func) {\n  transformer(root)\n}\n",
+    "sorting": "schedule s(root: func) {\n  composite(match one softmax in root, root)\n}\n",
     "rows": "schedule s(root: func) {\n  decompose(match one softmax in root)\n"
     "  for parts in row_clusters(match any op in root) { any_rows(outermost(parts), innermost(parts)) }\n}\n",
 }
