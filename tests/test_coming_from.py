@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -27,14 +26,7 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 def calls(node: object) -> Iterator[ast.Call]:
-    if isinstance(node, ast.Call):
-        yield node
-    if isinstance(node, tuple):
-        for item in node:
-            yield from calls(item)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from calls(getattr(node, field.name))
+    return (part for part in ast.walk(node) if isinstance(part, ast.Call))
 
 
 def parsed(code: str) -> ast.File:

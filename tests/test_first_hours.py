@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.page_commands import run_commands
 
 PAGE = Path(__file__).parents[1] / "docs" / "first-hours.md"
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def test_every_step(tmp_path: Path) -> None:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    environment["TCPX_CACHE_DIR"] = str(tmp_path / "cache")
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     commands: list[list[str]] = []
     for language, name, text in blocks:
@@ -26,11 +24,7 @@ def test_every_step(tmp_path: Path) -> None:
         (tmp_path / file).write_text(text, encoding="utf-8")
         if language == "python":
             commands.append([sys.executable, file])
-    for words in commands:
-        done = subprocess.run(
-            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600
-        )
-        assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
+    run_commands(commands, tmp_path)
     assert [words[1] for words in commands] == "three_lines.py run profile check explain bisect run tune emit".split()
     assert {"layer.c", "layer.h", "main.c", "CMakeLists.txt"} <= {
         file.name for file in (tmp_path / "library").iterdir()

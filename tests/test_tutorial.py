@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +11,7 @@ import onnx
 
 from tests.frontends.onnx.transformer import VOCABULARY, encoder
 from tests.optional_tools import CMAKE
+from tests.page_commands import run_commands
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "from-onnx-to-c.md"
@@ -27,19 +25,13 @@ def test_every_command(tmp_path: Path) -> None:
     mask[1, 6:] = 0
     np.save(tmp_path / "ids.npy", np.random.default_rng(2).integers(0, VOCABULARY, mask.shape))
     np.save(tmp_path / "mask.npy", mask)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    environment["TCPX_CACHE_DIR"] = str(tmp_path / "cache")
-    shown: list[str] = []
+    commands: list[list[str]] = []
     for language, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         if language == "tcps":
             (tmp_path / "model.tcps").write_text(text, encoding="utf-8")
-        for line in text.splitlines() if language == "sh" else ():
-            words = shlex.split(line)
-            done = subprocess.run(
-                words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600
-            )
-            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
-            shown.append(line.split()[0] if words[0] != "tcpx" else words[1])
+        commands += [shlex.split(line) for line in text.splitlines()] if language == "sh" else []
+    run_commands(commands, tmp_path)
+    shown = [words[0] if words[0] != "tcpx" else words[1] for words in commands]
     assert shown == "run import explain profile check run tune emit cmake cmake library/build/main".split()
     results = np.load(tmp_path / "results.npz")
     assert len(results.files) == 2

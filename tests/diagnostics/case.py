@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -20,6 +20,7 @@ from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.loader import Program
 from tcpx.transform.language.parser import parse_text
 from tcpx.transform.language.source import Source as ScheduleSource
+from tcpx.transform.language.syntax import walk
 
 _ENGINE = "run_schedule", "check_schedule", "run_and_lower"
 _LONGEST = 20_000
@@ -123,7 +124,9 @@ class Texts:
         in_main = program is None or not of_schedule or of_schedule[0].file == program.main.file.path
         if not in_main or (program is not None and len(program.units) > 1 and not _is_plain(program)):
             return None
-        schedule = _chosen(self._schedules, [*of_schedule, *(_places(program.main.file) if program else ())])
+        schedule = _chosen(
+            self._schedules, [*of_schedule, *(node.location for node in (walk(program.main.file) if program else ()))]
+        )
         payload = _chosen(self._payloads, [*of_payload, *(_written(module) if module else ())])
         if not (schedule or payload) or (of_schedule and not schedule) or (of_payload and not payload):
             return None
@@ -158,18 +161,6 @@ def _chosen(texts: dict[str, list[str]], places: Iterable[Location]) -> str:
                 return text
         return ""
     return ""
-
-
-def _places(node: object) -> Iterator[Location]:
-    """Those of a syntax tree."""
-    if isinstance(node, Location):
-        yield node
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from _places(item)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from _places(getattr(node, field.name))
 
 
 def _written(module: Module) -> list[Location]:

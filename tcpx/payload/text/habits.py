@@ -10,6 +10,8 @@ from tcpx.records import frozen
 AT: Final = "\0"
 """Stands before the place of the error in the text that patterns are matched with."""
 _HERE: Final = "here"
+QUOTES: Final = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b'"
+"""What editors and other languages put around a text where `"` is required."""
 
 Fix = str | Callable[[re.Match[str]], str | None]
 

@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.text.habits import AT, Recognized, habits, recognize
+from tcpx.payload.text.habits import AT, QUOTES, Recognized, habits, recognize
 
 _VALUE: Final = r"%[\w./~]+"
 _TYPE: Final = r"(?P<type>(?:tensor|vector)<[^<>]*>|\w+)"
 _OPERANDS: Final = rf"\((?:\s*{_VALUE}\s*,)*\s*"
 _NUMBER: Final = r"-?(?:[0-9][\w.]*|inf\b|nan\b)"
 _NO_OPERATORS: Final = "each computation is an operation: there are no operators"
-_QUOTES: Final = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b"
 _ATTRIBUTES_LAST: Final = "attributes stand in braces, after the operands"
 _BRACES: Final = "`{` before the attributes, `}` after them"
 _NAMED_SIZE: Final = Direction("name the size: tensor<[N]x4xf32>, and declare symbols [N] after the results")
@@ -56,7 +55,7 @@ def _without_types(match: re.Match[str]) -> str:
 
 
 def _quoted(match: re.Match[str]) -> str:
-    return f"write {re.sub(f'[{_QUOTES}]', chr(34), match['quoted'])}".replace("'", '"')
+    return f"write {re.sub(f'[{QUOTES}]', chr(34), match['quoted'])}"
 
 
 def _range_of(match: re.Match[str]) -> str:
@@ -208,7 +207,7 @@ _HABITS: Final = habits(
     (rf"\bfunc\s+(?P<here>{AT}[A-Za-z_][\w.]*)", r"write @\g<here>"),
     (rf"(?P<here>\bfunc{AT}\.func)\b", "write func"),
     # tokens
-    (rf"(?P<here>{AT}(?P<quoted>[{_QUOTES}'][^{_QUOTES}']*[{_QUOTES}']))", _quoted, 'text is quoted with "'),
+    (rf"(?P<here>{AT}(?P<quoted>[{QUOTES}][^{QUOTES}]*[{QUOTES}]))", _quoted, 'text is quoted with "'),
     (rf"(?P<here>{AT};)", "remove it: nothing ends a statement"),
     (rf"(?P<here>{AT}(?:#|/\*))", "write `//`: a comment begins with it"),
     (

@@ -4,10 +4,9 @@ import re
 from typing import Final
 
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.text.habits import AT, Fix, Recognized, habits, recognize
+from tcpx.payload.text.habits import AT, QUOTES, Fix, Recognized, habits, recognize
 
 _NAME: Final = r"[A-Za-z_]\w*"
-_QUOTES: Final = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b'"
 _TYPES: Final = r"(?:int|float|bool|size|string|auto|var|const|val)"
 _KEYWORDS: Final = (
     r"(?:let|knob|require|optional|for|if|else|case|try|specialize|versions|tune|return|match|import|sequence|schedule|"
@@ -35,7 +34,7 @@ def _typed_knob(match: re.Match[str]) -> str | None:
 
 
 def _quoted(match: re.Match[str]) -> str:
-    return "write `" + re.sub(f"[{_QUOTES}]", '"', match["here"]).replace(AT, "") + "`"
+    return "write `" + re.sub(f"[{QUOTES}]", '"', match["here"]).replace(AT, "") + "`"
 
 
 def _closed(match: re.Match[str]) -> str:
@@ -121,7 +120,7 @@ _ENTRIES: tuple[tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, str, st
     ),
     # tokens
     (rf"(?P<here>f{AT}\"[^\"]*\")", Direction("text is joined with `+`: nothing is put into it")),
-    (rf"(?P<here>{AT}[{_QUOTES}][^{_QUOTES}]*[{_QUOTES}])", _quoted, _QUOTED),
+    (rf"(?P<here>{AT}[{QUOTES}][^{QUOTES}]*[{QUOTES}])", _quoted, _QUOTED),
     (rf"(?P<here>{AT}&&?)", "write `and`", _NO_MEANING),
     (rf"(?P<here>{AT}\|\|)", "write `or`", _NO_MEANING),
     (rf"(?P<here>{AT}!)(?!=)", "write `not `", _NO_MEANING),
