@@ -357,8 +357,8 @@ MUTANTS: Final = (
     Mutant(
         "specialize when: the condition is inverted in C",
         "emit_c/printer/control.py",
-        "condition = context.sizes.condition(op.predicate, scope)",
-        'condition = f"!({context.sizes.condition(op.predicate, scope)})"',
+        "return context.sizes.condition(op.predicate, scope)",
+        'return f"!({context.sizes.condition(op.predicate, scope)})"',
         ("end_to_end/test_versions.py", NUMBERS),
     ),
     Mutant(
@@ -427,8 +427,8 @@ MUTANTS: Final = (
     Mutant(
         "emit_c: a loop runs once more",
         "emit_c/printer/control.py",
-        "{name} < {upper}; {advance}",
-        "{name} <= {upper}; {advance}",
+        'ends = f"{name} < {upper}',
+        'ends = f"{name} <= {upper}',
         ("emit_c/test_kernels.py", NUMBERS),
     ),
     Mutant(
