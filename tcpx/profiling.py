@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from time import perf_counter
 from typing import Final
 
 import numpy as np
 
 from tcpx.api import CompileRequest, lowered
-from tcpx.cells import table_cell
+from tcpx.cells import page_cell, table_cell
 from tcpx.costs.kernel_cost import statement_costs
 from tcpx.emit_c.kernel import Kernel, KernelRequest, Timing, build_many
 from tcpx.interp import ParamValue
@@ -82,9 +83,21 @@ class Profile:
         return brief("Profile", f"of @{self.kernel} for {self.target}, {self.seconds:.3g} s, {len(self.rows)} row(s)")
 
     def _repr_html_(self) -> str:
-        ordered = sorted(self.rows, key=lambda row: row.seconds, reverse=True)
-        rows = ((f"@{r.function}", r.operation, r.node, f"{r.seconds * 1e6:.2f}", r.runs) for r in ordered)
-        return table_cell(repr(self)[1:-1], ("function", "operation", "node", "us", "runs"), rows)
+        from tcpx.measure.profile_page import profile_page  # which shows this
+
+        def statements() -> str:
+            ordered = sorted(self.rows, key=lambda row: row.seconds, reverse=True)
+            rows = ((f"@{r.function}", r.operation, r.node, f"{r.seconds * 1e6:.2f}", r.runs) for r in ordered)
+            return table_cell(repr(self)[1:-1], ("function", "operation", "node", "us", "runs"), rows, "profile.rows")
+
+        return page_cell(profile_page(self), statements, "profile.html('page.html')")
+
+    def html(self, path: str | Path) -> None:
+        """Write a page with a flame picture and a table: one file, for any browser, that needs nothing else. That of
+        `tcpx profile --html` also has the limits of the machine, which it measures."""
+        from tcpx.measure.profile_page import profile_page  # which shows this
+
+        Path(path).write_text(profile_page(self), encoding="utf-8")
 
     def share(self, row: ProfileRow) -> float:
         """The part of the time that a row has."""

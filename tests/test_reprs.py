@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode, b64encode
+from html import escape, unescape
+from pathlib import Path
 from typing import Any
+from zlib import decompress
 
 import numpy as np
 import pytest
@@ -69,20 +74,72 @@ def test_long_names_are_cut() -> None:
     assert len(module._repr_html_()) < LARGEST_CELL
 
 
+def page_in(cell: str) -> str:
+    """The page that a cell has in a frame."""
+    (source,) = re.findall(r'srcdoc="([^"]*)"', cell)
+    return unescape(source)
+
+
 @pytest.mark.parametrize("name", ["Module", "Kernel", "Explanation", "Profile", "Trace"])
 def test_notebooks_show_html(objects: dict[str, Any], name: str) -> None:
     html = objects[name]._repr_html_()
     assert html.startswith("<")
     assert 100 < len(html.encode()) <= LARGEST_CELL
+    assert "Left out" not in html
+    assert "<style" not in html
+    assert "<script" not in html
+
+
+def test_notebooks_show_the_pages(objects: dict[str, Any], tmp_path: Path) -> None:
+    explanation, profile = objects["Explanation"], objects["Profile"]
+    assert page_in(explanation._repr_html_()) == tcpx.html_page(explanation)
+    profile.html(tmp_path / "profile.html")
+    assert page_in(profile._repr_html_()) == (tmp_path / "profile.html").read_text(encoding="utf-8")
+    report = str(objects["Kernel"].report())
+    assert escape(report) in objects["Kernel"]._repr_html_()
+
+
+def test_a_page_is_compressed_or_left_out() -> None:
+    page = "".join(f'<p title="ä{k}">&amp;</p>' for k in range(20_000))
+    cell = page_cell(page, lambda: "", "study.html('page.html')")
+    assert "Left out" not in cell
+    (data,) = re.findall(r'atob\("(.*?)"\)', page_in(cell))
+    assert decompress(b64decode(data)).decode() == page
+    noise = b64encode(np.random.default_rng(0).bytes(400_000)).decode()
+    assert page_cell(noise, lambda: text_cell("other", "", ""), "study.html('page.html')") == (
+        text_cell("other", "", "") + "<p>Left out: a page of 533336 bytes. "
+        "All of it: <code>study.html(&#x27;page.html&#x27;)</code></p>"
+    )
 
 
 def test_what_is_too_large_is_cut() -> None:
-    for html in (
-        text_cell("a", "ä<\n" * 100_000),
-        text_cell("a", "ä" * 300_000),
-        table_cell("a", ("x", "y"), [(k, "<" * 90) for k in range(10_000)]),
-        page_cell("<b>" * 100_000, lambda: text_cell("other", "")),
+    for cell in (
+        text_cell("a" * 10**6, "ä<\n" * 100_000, "x"),
+        text_cell("a", "ä" * 300_000, "x"),
+        text_cell("a", "<" * 300_000, "x"),
+        table_cell("<" * 10**6, ("x", "y"), [(k, "<" * 90) for k in range(10_000)], "x"),
+        table_cell("a", ("x",), [("<" * 10**6,)] * 100, "x"),
+        page_cell("<b>" * 100_000, lambda: text_cell("other", "", ""), "x"),
     ):
-        assert len(html.encode()) <= LARGEST_CELL
-    assert "srcdoc=" in page_cell("<b>x</b>", lambda: "")
-    assert ".. and " in text_cell("a", "b\n" * 200_000)
+        assert len(cell.encode()) <= LARGEST_CELL
+        assert cell.count("Left out") == ("iframe" not in cell)
+        assert not re.search(r"&[^;]*$", cell.partition("</pre>")[0])
+    assert text_cell("a", "b\n" * 200_000, "print(module.text())").endswith(
+        "<p>Left out: 208001 bytes. All of it: <code>print(module.text())</code></p>"
+    )
+    rows = [("b" * 1000,)] * 200
+    assert table_cell("a", ("x",), rows, "profile.rows").endswith(
+        "<p>Left out: 8 rows. All of it: <code>profile.rows</code></p>"
+    )
+
+
+def test_texts_are_data() -> None:
+    hostile = "</pre></table><script>alert(1)</script>&\0\ud800'\""
+    for cell in (
+        text_cell(hostile, hostile, ""),
+        table_cell(hostile, ("x",), [(hostile,)], ""),
+        page_cell(hostile, lambda: "", ""),
+    ):
+        assert "<script" not in cell
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;&amp;" in cell
+        cell.encode()

@@ -176,7 +176,7 @@ class Kernel:
         return brief("Kernel", self.signature, f"for {self.target.name}, {self.threads} thread(s)")
 
     def _repr_html_(self) -> str:
-        return text_cell(repr(self)[1:-1], self.c_source)
+        return text_cell(repr(self)[1:-1], f"{self.report()}\n\n{self.c_source}", "print(kernel.c_source)")
 
     @property
     def trace(self) -> object:

@@ -102,7 +102,9 @@ class Trace:
 
     def _repr_html_(self) -> str:
         rows = ((e.index + 1, e.location or "", e.statement, e.visited, f"{e.seconds * 1e3:.1f}") for e in self.entries)
-        return table_cell(repr(self)[1:-1], ("step", "place", "statement", "operations", "ms"), rows)
+        return table_cell(
+            repr(self)[1:-1], ("step", "place", "statement", "operations", "ms"), rows, "print(trace.text())"
+        )
 
     @property
     def snapshots(self) -> tuple[tuple[str, str], ...]:

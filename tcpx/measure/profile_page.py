@@ -19,7 +19,7 @@ DEEPEST: Final = 40
 _PAGE: Final = """\
 <!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font-family: sans-serif; margin: 2em auto; max-width: 1140px; color: #222; }}
+body {{ font-family: sans-serif; margin: 2em auto; max-width: 1140px; color: #222; background: #fff; }}
 table {{ border-collapse: collapse; font-size: 13px; }}
 td, th {{ padding: 2px 10px; text-align: right; border-bottom: 1px solid #ddd; }}
 td:last-child, th:last-child {{ text-align: left; font-family: monospace; }}
@@ -29,18 +29,25 @@ svg {{ width: 100%; }}
 <p>The fastest of {calls} calls: {time:.1f} us. Boxes are as wide as their part of the time; below a call is what it
 runs. Workspace {workspace} bytes, constants {constants} bytes.</p>
 {flame}
-<h2>Operations a second over operations per byte</h2>
-{roofline}
-<h2>Statements</h2>
-<table><tr><th>share</th><th>us</th><th>runs</th><th>GFLOP/s</th><th>GB/s</th><th>of the limit</th><th>set by</th>
-<th>statement</th></tr>
+{roofline}<h2>Statements</h2>
+<table><tr>{columns}</tr>
 {rows}
 </table></body></html>
 """
+_ROOFLINE: Final = """\
+<h2>Operations a second over operations per byte</h2>
+{}
+"""
+_MEASURED: Final = ("share", "us", "runs", "GFLOP/s", "GB/s")
+_LIMITED: Final = ("of the limit", "set by")
 
 
-def profile_page(profile: tcpx.Profile, rows: Sequence[Row], limits: Limits) -> str:
-    """The page; `rows` are those of `shown_rows`."""
+def profile_page(profile: tcpx.Profile, rows: Sequence[Row] = (), limits: Limits | None = None) -> str:
+    """The page, with a roofline where the limits of the machine are known; `rows` are those of `shown_rows` then."""
+    columns = (*_MEASURED, *(_LIMITED if limits is not None else ()), "statement")
+    roofline = ""
+    if limits is not None:
+        roofline = _ROOFLINE.format(roofline_svg([row for row in rows if row.operations and row.bytes], limits))
     return _PAGE.format(
         title=escape(f"@{profile.kernel} for {profile.target}, {profile.threads} thread(s)"),
         calls=profile.calls,
@@ -48,21 +55,22 @@ def profile_page(profile: tcpx.Profile, rows: Sequence[Row], limits: Limits) -> 
         workspace=profile.workspace_bytes,
         constants=profile.constants_bytes,
         flame=_flame(profile),
-        roofline=roofline_svg([row for row in rows if row.operations and row.bytes], limits),
+        roofline=roofline,
+        columns="".join(f"<th>{column}</th>" for column in columns),
         rows="\n".join(_table(profile, rows)),
     )
 
 
 def _table(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
-    for held, row in sorted(zip(profile.rows, rows, strict=True), key=lambda pair: -pair[0].seconds):
+    pairs = zip(profile.rows, rows or [None] * len(profile.rows), strict=True)
+    for held, row in sorted(pairs, key=lambda pair: -pair[0].seconds):
         cells = [
             f"{profile.share(held):.1%}",
             f"{held.seconds * 1e6:.2f}",
             f"{held.runs:g}",
             f"{held.gflops:.1f}" if held.operations else "",
             f"{held.gigabytes:.1f}" if held.l2_bytes else "",
-            f"{row.fraction:.0%}" if row.fraction is not None else "",
-            row.limited_by,
+            *((f"{row.fraction:.0%}" if row.fraction is not None else "", row.limited_by) if row is not None else ()),
             f"@{held.function}: {held.shown}{f' ({held.node})' if held.node else ''}",
         ]
         yield f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

@@ -781,9 +781,7 @@ class Module:
         return brief("Module", ", ".join(f"@{name}" for name in [*self.funcs][:4]), f"{len(self.funcs)} function(s)")
 
     def _repr_html_(self) -> str:
-        from tcpx.payload.text.printer import print_module  # which knows operations, which know this
-
-        return text_cell(repr(self)[1:-1], print_module(self))
+        return text_cell(repr(self)[1:-1], self.text(), "print(module.text())")
 
     def __reduce__(self) -> tuple[Callable[..., Module], tuple[object, ...]]:
         """Pickled as text."""

@@ -52,9 +52,9 @@ class Explanation:
 
         def steps() -> str:
             rows = ((e.index + 1, e.location or "", e.statement, ", ".join(e.changed)[:200]) for e in self.steps)
-            return table_cell(repr(self)[1:-1], ("step", "place", "statement", "changed"), rows)
+            return table_cell(repr(self)[1:-1], ("step", "place", "statement", "changed"), rows, "explanation.steps")
 
-        return page_cell(html_page(self), steps)
+        return page_cell(html_page(self), steps, "open('page.html', 'w').write(tcpx.html_page(explanation))")
 
     @property
     def seconds(self) -> float:

@@ -389,6 +389,7 @@ function nextChange(by) {
   if (k >= 0) rows[k].scrollIntoView({ block: "center" });
 }
 function remember() {
+  if (location.protocol === "about:") return;  // in a notebook's frame, which has no address
   const place = tab === "c" && picked ? `c-${picked}` : "";
   history.replaceState(null, "", `#step-${current + 1}${tab === "c" ? "-c" : ""}${place ? `-${picked}` : ""}`);
 }

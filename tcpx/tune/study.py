@@ -73,7 +73,11 @@ class Study:
         return brief("Study", self.key.key, f"of {counts(self.candidates)}")
 
     def _repr_html_(self) -> str:
-        return page_cell(study_page(self), lambda: text_cell(repr(self)[1:-1], self.text()))
+        return page_cell(
+            study_page(self),
+            lambda: text_cell(repr(self)[1:-1], self.text(), "print(study.text())"),
+            "study.html('page.html')",
+        )
 
     @property
     def params(self) -> dict[str, Value]:
