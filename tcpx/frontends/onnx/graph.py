@@ -173,6 +173,7 @@ class Importer:
             place,
             self.reads,
             lambda graph, given: self._subgraph(graph, given, _within(proto, name, place, scope)),
+            self._attempt,
         )
         if schema is None:
             raise Unsupported(
@@ -203,11 +204,14 @@ class Importer:
         results = _applied(rule, node)
         check_whole(node, schema, results)
         self._unroll(scope.loop, 0 if proto.op_type in _WITH_GRAPHS else len(self.writer.made))
-        return self._named(results, node, scope)
+        around = [scope.values.get(read) for read in _reads_of(proto)] if proto.op_type in _WITH_GRAPHS else []
+        return self._named(results, node, [*node.inputs, *around], scope)
 
-    def _named(self, results: Sequence[Result], node: Node, scope: Scope) -> list[Tensor]:
+    def _named(
+        self, results: Sequence[Result], node: Node, reads: Sequence[Tensor | None], scope: Scope
+    ) -> list[Tensor]:
         """Results with the names of the outputs, and what of the model their elements depend on."""
-        sources = frozenset[str]().union(*(t.sources for t in node.inputs if t is not None))
+        sources = frozenset[str]().union(*(t.sources for t in reads if t is not None))
         made: list[Tensor] = []
         for index, result in enumerate(results):
             shown = node.outputs[index] if index < len(node.outputs) else ""
@@ -284,6 +288,22 @@ class Importer:
             raise Unsupported("a branch with nodes that are not supported")
         return held
 
+    def _attempt(self, write: Callable[[], Sequence[Result]]) -> Sequence[Result] | None:
+        """What is written by a function; None, without its findings, where it has any, or an error. What it wrote
+        outside of blocks of its own is left to the end, where what nothing reads is taken out."""
+        findings, unknown, counts = len(self.findings), self.unknown, (self.unrolled, self.writer.iterations)
+        try:
+            written = write()
+        except (Unsupported, NotConstant, TcpxError):
+            written = None
+        if len(self.findings) > findings or self.unknown is not unknown:
+            written = None
+        if written is None:
+            del self.findings[findings:]
+            self.unknown = unknown
+            self.unrolled, self.writer.iterations = counts
+        return written
+
     def _folded(self, rule: Callable[[Node], Any], node: Node, schema: onnx.defs.OpSchema) -> list[Tensor] | None:
         """The results of a rule whose operands are all known, by the meaning of the operations that it writes."""
         builder = Builder()
@@ -328,6 +348,12 @@ class Importer:
 
 _LOOPS: Final = frozenset(("Loop", "Scan"))
 _WITH_GRAPHS: Final = _LOOPS | {"If"}
+
+
+def _reads_of(proto: onnx.NodeProto) -> set[str]:
+    """The names that the nodes of a node's graphs read, values around it among them."""
+    graphs = [g for a in proto.attribute for g in (a.g, *a.graphs)]
+    return {name for g in graphs for node in g.node for name in (*node.input, *_reads_of(node))}
 
 
 def _within(proto: onnx.NodeProto, name: str, place: Location, scope: Scope) -> Scope:

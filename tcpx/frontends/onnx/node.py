@@ -68,6 +68,8 @@ class Node:
     place: Location
     of_array: Callable[[onnx.TensorProto], Array]
     subgraph: Callable[[onnx.GraphProto, Sequence[Tensor]], Sequence[Tensor]]
+    attempt: Callable[[Callable[[], Sequence[Value | Tensor]]], Sequence[Value | Tensor] | None]
+    """What is written by a function; None, without a trace in the findings, where it could not be."""
     read: set[str] = field(default_factory=set[str])
     """The attributes that a rule has asked for."""
 
@@ -146,6 +148,10 @@ class Node:
 
     def _unknown(self, index: int, tensor: Tensor) -> NotConstant:
         return NotConstant(_constant(index, tensor), tensor.sources, self.name, self.operator, self.place)
+
+    def depends(self, what: str, sources: frozenset[str]) -> NotConstant | Unsupported:
+        """The error for a shape that these inputs of the model decide, or, where there are none, the data."""
+        return NotConstant(what, sources, self.name, self.operator, self.place) if sources else Unsupported(what)
 
     def dims(self, index: int) -> list[Dim]:
         """The same as a list."""

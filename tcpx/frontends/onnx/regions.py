@@ -20,6 +20,9 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import Dim, Var, variables
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, shape_of, si64
 
+MOST_IN_TURN: Final = 7
+"""Iterations that are written one after the other where a loop is possible, too: a loop of more runs as fast, and
+compiles in a fraction of the time."""
 MOST_COUNTED: Final = 1 << 53
 """Iterations of a loop whose number the data say."""
 DECIDED_BY_DATA: Final = "a condition that is not known: a shape must not depend on it"
@@ -27,12 +30,16 @@ DECIDED_BY_DATA: Final = "a condition that is not known: a shape must not depend
 
 @contextmanager
 def inside(w: Writer, block: Block) -> Generator[None]:
-    """Write to a block that may not run: what holds only there is not asserted, and no cache is changed in place."""
+    """Write to a block that may not run: what holds only there is not asserted, and no cache is changed in place. After
+    an error the block is given up."""
     certain, caches = w.is_certain, w.caches
     w.is_certain, w.caches = False, {}
     try:
         with w.builder.inside(block):
             yield
+    except BaseException:
+        discard(block)
+        raise
     finally:
         w.is_certain, w.caches = certain, caches
 
@@ -127,27 +134,32 @@ def repeat(
     first: Value | None,
     state: Sequence[Tensor],
     iterate: Callable[[Var, Sequence[Tensor]], Iteration],
+    deciding: frozenset[str] = frozenset(),
 ) -> list[Value]:
     """A loop of so many iterations, or fewer where a condition, `first` at first, ends it: the last state, then the
-    results that have a part for each iteration. Raises Unsupported where a shape would depend on data."""
+    results that have a part for each iteration. Where a shape would depend on the number of iterations, raises
+    NotConstant for the inputs of the model in `deciding`, which decide that, and Unsupported where there are none."""
     w, inits = n.w, [value_of(n.w, tensor) for tensor in state]
     var = Var(w.builder.fresh_name(f"{w.prefix}.step"), 0, length)
     body = Block([(w.builder.fresh_name(f"{w.prefix}.state"), value.type) for value in inits])
     before = list(body.args)
     with inside(w, body):
-        made = iterate(var, [of_value(t.name, v, t.sources) for t, v in zip(state, before, strict=True)])
+        made = iterate(var, [of_value(t.name, v, t.sources | deciding) for t, v in zip(state, before, strict=True)])
+        goes_on = made.goes_on
+        deciding = deciding | goes_on.sources if goes_on is not None else deciding
         pairs = zip(made.state, state, before, strict=True)
-        after = [_next_state(w, new, old, dest) for new, old, dest in pairs]
-    goes_on = made.goes_on
+        after = [_next_state(n, new, old, dest, deciding) for new, old, dest in pairs]
     if goes_on is not None and goes_on.array is not None and bool(goes_on.array.all()):
         goes_on = None
     is_counted = first is None and goes_on is None
     if made.outputs and (not is_counted or variables(length)):
-        raise Unsupported("a result with a part for each iteration of a loop whose length the data decide")
+        raise n.depends("a result with a part for each iteration of a loop whose length the data decide", deciding)
     for output in made.outputs:
         shape = list(output.tensor.shape)
         if any(var in variables(d) for d in shape):
-            raise Unsupported(f"a result whose part for an iteration has another shape in each: {output.tensor}")
+            raise n.depends(
+                f"a result whose part for an iteration has another shape in each: {output.tensor}", deciding
+            )
         shape.insert(output.axis, length)
         inits.append(w.op("empty", shape=tuple(shape), dtype=output.tensor.dtype))
         body.args.append(Value(w.builder.fresh_name(f"{w.prefix}.all"), inits[-1].type, body))
@@ -172,13 +184,13 @@ def repeat(
     return loop.results[0 if is_counted else 1 :]
 
 
-def _next_state(w: Writer, new: Tensor, old: Tensor, dest: Value) -> Value:
+def _next_state(n: Node, new: Tensor, old: Tensor, dest: Value, deciding: frozenset[str]) -> Value:
     """What a carried value becomes; a copy of another carried value, which may be overwritten first."""
     if new.dtype != old.dtype or not _have_one_shape(new, old):
-        raise Unsupported(f"a loop that carries {old} and then {new}: its shape would depend on the data")
-    value = _of_shape(w, new, old)
-    if value is not dest and value.owner is w.builder.block:
-        return w.insert(Materialize.of(value, full_like(value)))
+        raise n.depends(f"a loop that carries {old} and then {new}: its shape would depend on the data", deciding)
+    value = _of_shape(n.w, new, old)
+    if value is not dest and value.owner is n.w.builder.block:
+        return n.w.insert(Materialize.of(value, full_like(value)))
     return value
 
 

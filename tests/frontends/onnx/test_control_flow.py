@@ -233,3 +233,106 @@ def test_shapes_do_not_depend_on_data(case: str) -> None:
     with pytest.raises(tcpx.onnx.OnnxError) as caught:
         _ = loaded(text).module
     assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("case", ["a list that grows", "a row for each of the iterations that the data want"])
+@pytest.mark.parametrize("m", [1, 9])
+def test_shapes_depend_on_a_number_of_iterations_that_is_given(case: str, m: int) -> None:
+    model = loaded(REFUSED[case][0])
+    assert model.needs == ("m",)
+    x, known = f32(2), {"m": np.array(m)}
+    found: Any = tcpx.evaluate(model.specialized(known).module, x)
+    wanted: Any = onnx.reference.ReferenceEvaluator(model.proto).run(None, {"x": x, **known})
+    for ours, theirs in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_input_that_decides_a_shape_within_a_loop_is_asked_for() -> None:
+    """The condition is an input, too: the iterations are known by both."""
+    model = loaded(
+        """f (float[9] x, int64 m, bool c, float[1] s) => (float[1] y) <int64[1] one = {1}> {
+      y = Loop (m, c, s) <body = b (int64 i, bool go, float[1] t) => (bool again, float[1] u) {
+        again = Identity (go)
+        begin = Unsqueeze (i, zero)
+        end = Add (begin, one)
+        part = Slice (x, begin, end)
+        u = Add (t, part)
+      }>
+    }""".replace("one = {1}", "one = {1}, int64[1] zero = {0}")
+    )
+    assert model.needs == ("c", "m")
+    x = np.arange(9, dtype=np.float32)
+    for m in (0, 3, 9):
+        module = model.specialized({"m": np.array(m), "c": np.array(True)}).module
+        np.testing.assert_array_equal(tcpx.evaluate(module, x, f32(5)), 5 + x[:m].sum(keepdims=True))
+
+
+def test_a_condition_of_data_keeps_the_number_of_rows_unknown() -> None:
+    with pytest.raises(tcpx.onnx.UnsupportedError, match="a loop whose length the data decide, and depends on x"):
+        _ = loaded("""f (float[2, 2] x, int64 m, float top) => (float[2, 2] y, float z) <bool yes = {1}> {
+          y, z = Loop (m, yes, x) <body = b (int64 i, bool go, float[2, 2] s) => (bool again, float[2, 2] t, float u) {
+            t = Add (s, s)
+            u = ReduceMax <keepdims = 0> (t)
+            again = Less (u, top)
+          }>
+        }""").module
+
+
+STEPS = """f (float[{n}, 3] x) => (float[3] last, float[{n}, 3] every, float[{n}, 3] rows) <int64 n = {{{n}}},
+    bool yes = {{1}}, float[3] none = {{0, 0, 0}}> {{
+  last, every = Loop (n, yes, none) <body = b (int64 i, bool go, float[3] s) => (bool again, float[3] t, float[3] e) {{
+    again = Identity (go)
+    {row}
+    t = Add (s, row)
+    e = Mul (t, t)
+  }}>
+  other, rows = Scan <num_scan_inputs = 1, body = d (float[3] a, float[3] e) => (float[3] f, float[3] g) {{
+    f = Add (a, e)
+    g = Sub (f, e)
+  }}> (last, every)
+}}"""
+GATHERED = "row = Gather <axis = 0> (x, i)"
+SLICED = """begin = Reshape (i, one) end = Add (begin, one) part = Slice (x, begin, end)
+  flat = Constant <value_ints = [3]> ()
+  row = Reshape (part, flat)"""
+NUMBERED = SLICED.replace("begin =", "one = Constant <value_ints = [1]> () begin =")
+
+
+@pytest.mark.parametrize(("n", "row", "loops"), [(7, GATHERED, 0), (8, GATHERED, 2), (8, NUMBERED, 1)])
+def test_eight_iterations_are_a_loop_where_they_need_not_know_their_number(n: int, row: str, loops: int) -> None:
+    """The third one has a slice that begins at the number of the iteration."""
+    x = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
+    assert agrees(STEPS.format(n=n, row=row), {"x": x}).count("gml_st.for") == loops
+
+
+def test_what_iterations_know_of_themselves_stays_known() -> None:
+    """A shape that a loop computes is one after it, and so are numbers that its results depend on alone."""
+    module = loaded(
+        """f (float[24] x) => (float[A, B] y, int64[9] squares) <int64 n = {9}, bool yes = {1}, int64[2] s = {-1, 3}> {
+          shape, squares = Loop (n, yes, s) <body = b (int64 i, bool go, int64[2] p)
+              => (bool again, int64[2] q, int64 r) {
+            again = Identity (go)
+            q = Abs (p)
+            r = Mul (i, i)
+          }>
+          axis = Constant <value_ints = [0]> ()
+          eight = Constant <value_ints = [8]> ()
+          most = Mul (shape, eight)
+          last = Constant <value_ints = [1]> ()
+          rows = Slice (most, axis, last)
+          columns = Slice (shape, last, eight)
+          both = Concat <axis = 0> (rows, columns)
+          y = Reshape (x, both)
+        }"""
+    ).module
+    y, squares = tcpx.evaluate(module, np.arange(24, dtype=np.float32))
+    np.testing.assert_array_equal(y, np.arange(24).reshape(8, 3))
+    np.testing.assert_array_equal(squares, np.arange(9) ** 2)
+    assert "gml_st.for" not in module.text()
+
+
+def test_a_loop_of_eight_steps_compiled() -> None:
+    module = loaded(STEPS.format(n=9, row=GATHERED)).module
+    x = np.random.default_rng(0).standard_normal((9, 3)).astype(np.float32)
+    for ours, theirs in zip(tcpx.compile(module)(x), tcpx.evaluate(module, x), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)

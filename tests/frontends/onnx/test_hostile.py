@@ -146,9 +146,9 @@ def test_mutated_models(tmp_path: Path, opened: list[str]) -> None:
 
 LOOPS = """f (float[2] x) => (float[2] outer) <int64 n={256}, bool c={1}> {
   outer = Loop(n, c, x) <body = b (int64 i, bool ci, float[2] s) => (bool co, float[2] inner) {
-    co = Identity(ci)
+    co = Less(i, n)
     inner = Loop(n, c, s) <body = a (int64 j, bool cj, float[2] t) => (bool cp, float[2] r) {
-      cp = Identity(cj)
+      cp = Less(j, n)
       r = Add(t, t)
     }>
   }>
@@ -246,13 +246,14 @@ def _functions(depth: int, calls: int) -> onnx.ModelProto:
 
 
 def _large_bodies() -> onnx.ModelProto:
-    """Two loops of 8 and 200 iterations within one another, and 40 nodes in the inner one."""
+    """Two loops of 8 and 200 iterations within one another, whose numbers decide the conditions, and 40 nodes in the
+    inner one."""
     nodes = "\n".join(f"t{k} = Neg({f't{k - 1}' if k else 's'})" for k in range(40))
     return model_of(f"""f (float[2] x) => (float[2] y) <int64 n = {{8}}, int64 m = {{200}}, bool c = {{1}}> {{
       y = Loop(n, c, x) <body = outer (int64 i, bool d, float[2] q) => (bool e, float[2] r) {{
-        e = Identity(d)
+        e = Less(i, n)
         r = Loop(m, c, q) <body = inner (int64 j, bool k, float[2] s) => (bool l, float[2] t39) {{
-          l = Identity(k)
+          l = Less(j, m)
           {nodes}
         }}>
       }}>

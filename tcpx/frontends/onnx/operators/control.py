@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import onnx
 from tcpx.frontends.onnx import regions
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, value_of
-from tcpx.frontends.onnx.regions import Iteration, Output, count, repeat, scalar
+from tcpx.frontends.onnx.regions import MOST_IN_TURN, Iteration, Output, count, repeat, scalar
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.values import Tensor, of_array, of_value
 from tcpx.payload.builder import tile
@@ -53,8 +54,8 @@ def element(n: Node) -> Result:
 
 @rule("Loop")
 def loop(n: Node) -> Sequence[Result]:
-    """The iterations one after the other where their number and the conditions are known and they are few; else a
-    loop."""
+    """A loop; the iterations one after the other where their number and the conditions are known and they are few, or
+    need to know their own number."""
     body, going = n.graph("body"), n.input(1) if n.has(1) else None
     state = [n.input(k) for k in range(2, len(n.inputs))]
     if len(body.output) <= len(state):
@@ -65,7 +66,10 @@ def loop(n: Node) -> Sequence[Result]:
     count = n.integer(0, MOST_ITERATIONS + 1) if most is not None or not n.has(0) else None
     count = 0 if is_known and not n.number(1, 1) else count
     if is_known and count is not None and (count > 0 or len(body.output) == 1 + len(state)):
-        found = _in_turn(n, body, state, count)
+        found = None
+        if MOST_IN_TURN < count <= MOST_ITERATIONS:
+            found = n.attempt(lambda: _looped(n, body, state, going, count, is_open=True))
+        found = _in_turn(n, body, state, count) if found is None else found
         if found is not None:
             return found
     return _looped(n, body, state, going, count)
@@ -96,28 +100,52 @@ def _in_turn(n: Node, body: onnx.GraphProto, state: Sequence[Tensor], most: int)
 
 
 def _looped(
-    n: Node, body: onnx.GraphProto, state: Sequence[Tensor], going: Tensor | None, count: int | None
+    n: Node,
+    body: onnx.GraphProto,
+    state: Sequence[Tensor],
+    going: Tensor | None,
+    count: int | None,
+    is_open: bool = False,
 ) -> Sequence[Result]:
-    """The results of a loop of the payload. What a body hands on as it is needs not be carried, and stays known."""
+    """The results of a loop of the payload. What a body hands on as it is needs not be carried, and stays known.
+    `is_open`: iterations one after the other are the other choice, which is left to those of whose results more is
+    known so."""
     w, given = n.w, [i.name for i in body.input]
     kept = [_handed_on(body, 1 + k) == given[2 + k] for k in range(len(state))]
     carried = [t for t, is_kept in zip(state, kept, strict=True) if not is_kept]
     first = scalar(w, n.value(1)) if going is not None and going.array is None else None
     length: Dim = count if count is not None else _length(n)
     count_of_state = len(state)
+    deciding = _sources(n.inputs[:2])
 
     def iterate(var: Var, inside: Sequence[Tensor]) -> Iteration:
-        at = of_value("iteration", w.fill(var.size(), (), si64))
+        at = of_value("iteration", w.fill(var.size(), (), si64), deciding)
         holds = of_array("condition", np.array(True))
         values = iter(inside)
         known = [t if is_kept else next(values) for t, is_kept in zip(state, kept, strict=True)]
         results = n.subgraph(body, [at, *([holds] if holds is not None else []), *known])
         after = [t for t, is_kept in zip(results[1 : 1 + count_of_state], kept, strict=True) if not is_kept]
         parts = [Output(t, 0, var.size()) for t in results[1 + count_of_state :]]
+        if is_open:
+            _check_nothing_is_lost([*after, *results[1 + count_of_state :]], results[0])
         return Iteration(results[0], after, parts)
 
-    values = iter(repeat(n, length, first, carried, iterate))
+    values = iter(repeat(n, length, first, carried, iterate, deciding))
     return [*(t if is_kept else next(values) for t, is_kept in zip(state, kept, strict=True)), *values]
+
+
+def _sources(tensors: Sequence[Tensor | None]) -> frozenset[str]:
+    """The inputs of the model that tensors depend on."""
+    return frozenset[str]().union(*(t.sources for t in tensors if t is not None))
+
+
+def _check_nothing_is_lost(results: Sequence[Tensor], condition: Tensor | None = None) -> None:
+    """Raise Unsupported where the results of iterations one after the other would be known, since they depend on no
+    input, or their conditions."""
+    if condition is not None and (condition.array is None or not condition.array.all()):
+        raise Unsupported("a condition that depends on the iteration")
+    if any(not t.sources for t in results):
+        raise Unsupported("a result that depends on no input")
 
 
 def _length(n: Node) -> Dim:
@@ -139,7 +167,7 @@ def _handed_on(body: onnx.GraphProto, index: int) -> str:
 
 @rule("Scan")
 def scan(n: Node) -> Sequence[Result]:
-    """The iterations one after the other, of sequences whose length is known."""
+    """A loop over sequences; the iterations one after the other where they are few."""
     if n.version < 9:
         raise Unsupported("scans over a batch")
     body, count = n.graph("body"), n.int("num_scan_inputs")
@@ -155,38 +183,58 @@ def scan(n: Node) -> Sequence[Result]:
     back = _for_each(n, "scan_input_directions", count)
     ends, flips = (_for_each(n, f"scan_output_{what}", outputs) for what in ("axes", "directions"))
     length = given[0].shape[axes[0]]
+    scan = _Scan(n, body, state, list(zip(given, axes, back, strict=True)), list(zip(ends, flips, strict=True)), length)
     if not isinstance(length, int) or length > MOST_ITERATIONS or length == 0:
+        return scan.in_loop()
+    found = n.attempt(lambda: scan.in_loop(is_open=True)) if length > MOST_IN_TURN else None
+    return scan.in_turn(length) if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A scan: the first state, the sequences, each with its axis and whether it is read from the end, and of each
+    result with a part for an iteration the axis and whether it is written from the end."""
+
+    n: Node
+    body: onnx.GraphProto
+    state: Sequence[Tensor]
+    given: Sequence[tuple[Tensor, int, int]]
+    ends: Sequence[tuple[int, int]]
+    length: Dim
+
+    def in_loop(self, *, is_open: bool = False) -> Sequence[Result]:
+        """The results by a loop; `is_open` as in `_looped`."""
+        n, count, length = self.n, len(self.state), self.length
 
         def iterate(var: Var, inside: Sequence[Tensor]) -> Iteration:
             at, last = var.size(), length - 1 - var.size()
-            parts: list[Tensor] = []
-            for tensor, axis, turned in zip(given, axes, back, strict=True):
-                parts.append(_part(n, tensor, axis, last if turned else at))
-            results = n.subgraph(body, [*inside, *parts])
-            pairs = zip(results[len(state) :], ends, flips, strict=True)
-            made = [Output(t, n.checked_axis(axis, t.rank + 1), last if flip else at) for t, axis, flip in pairs]
-            return Iteration(None, results[: len(state)], made)
+            parts = [_part(n, tensor, axis, last if back else at) for tensor, axis, back in self.given]
+            results = n.subgraph(self.body, [*inside, *parts])
+            if is_open:
+                _check_nothing_is_lost(results)
+            pairs = zip(results[count:], self.ends, strict=True)
+            made = [Output(t, n.checked_axis(axis, t.rank + 1), last if flip else at) for t, (axis, flip) in pairs]
+            return Iteration(None, results[:count], made)
 
-        return repeat(n, length, None, state, iterate)
-    columns: list[list[Tensor]] = [[] for _ in range(outputs)]
-    for step in range(length):
-        _unrolled(n)
-        slices: list[Tensor] = []
-        for tensor, axis, turned in zip(given, axes, back, strict=True):
-            part = n.w.part(value_of(n.w, tensor), axis, length - 1 - step if turned else step, 1)
-            own = shape_of(part.type)
-            slices.append(
-                of_value("slice", n.w.reshape(part, [d for k, d in enumerate(own) if k != axis]), tensor.sources)
-            )
-        results = list(n.subgraph(body, [*state, *slices]))
-        state = results[: len(state)]
-        for column, result in zip(columns, results[len(state) :], strict=True):
-            column.append(result)
-    stacked = [
-        _stacked(n, column[::-1] if flipped else column, axis)
-        for column, axis, flipped in zip(columns, ends, flips, strict=True)
-    ]
-    return [*state, *stacked]
+        return repeat(n, length, None, self.state, iterate)
+
+    def in_turn(self, length: int) -> Sequence[Result]:
+        """The results of the iterations one after the other."""
+        n, state = self.n, self.state
+        columns: list[list[Tensor]] = [[] for _ in self.ends]
+        for step in range(length):
+            _unrolled(n)
+            slices: list[Tensor] = []
+            for tensor, axis, back in self.given:
+                part = n.w.part(value_of(n.w, tensor), axis, length - 1 - step if back else step, 1)
+                own = [d for k, d in enumerate(shape_of(part.type)) if k != axis]
+                slices.append(of_value("slice", n.w.reshape(part, own), tensor.sources))
+            results = list(n.subgraph(self.body, [*state, *slices]))
+            state = results[: len(self.state)]
+            for column, result in zip(columns, results[len(self.state) :], strict=True):
+                column.append(result)
+        pairs = zip(columns, self.ends, strict=True)
+        return [*state, *(_stacked(n, column[::-1] if flip else column, axis) for column, (axis, flip) in pairs)]
 
 
 def _part(n: Node, tensor: Tensor, axis: int, at: Dim) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Final
 
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.regions import MOST_IN_TURN
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.payload.builder import tile
 from tcpx.payload.ir import Value
@@ -14,8 +15,6 @@ from tcpx.payload.ops.gml_st import For, Materialize
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import dtype_of, i1, shape_of, si64
 
-MOST_UNROLLED: Final = 7
-"""Steps that are written one after the other. A loop of more runs as fast, and compiles in a fraction of the time."""
 _GATES: Final = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _FUNCTIONS: Final = {"Sigmoid": "sigmoid", "Tanh": "tanh", "Relu": "relu"}
 _USUAL: Final = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
@@ -42,7 +41,7 @@ def recurrent(n: Node) -> Sequence[Result]:
     if directions is None:
         raise n.error("the direction", "forward, reverse or bidirectional", n.text("direction"))
     cells = [_Direction(n, x, k, hidden, length, turned) for k, turned in enumerate(directions)]
-    is_short = isinstance(length, int) and length <= MOST_UNROLLED
+    is_short = isinstance(length, int) and length <= MOST_IN_TURN
     states = [cell.unrolled(length) if isinstance(length, int) and is_short else cell.in_loop() for cell in cells]
     every = [y for y, _ in states]
     whole = _joined(n, [w.reshape(y, (length, 1, *shape_of(y.type)[1:])) for y in every], 1)
