@@ -116,7 +116,7 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"ended at once; to go on:\n  {how_to_go_on()}", flush=True)
         raise
     _finish(options, payload, study)
-    return status_of(study.is_interrupted, done=study.best is not None)
+    return status_of(study.is_interrupted, done=study.winner is not None)
 
 
 def _finish(options: argparse.Namespace, payload: CommandPayload, study: Study) -> None:
@@ -125,15 +125,15 @@ def _finish(options: argparse.Namespace, payload: CommandPayload, study: Study) 
     if options.html is not None:
         study.html(options.html)
         print(f"wrote {options.html}")
-    if study.best is not None:
+    if study.winner is not None:
         path = (options.record or tuned_path(options)) if options.record is not None else None
         if path is not None:
             for held in (study, *study.others):
-                if held.best is not None:
+                if held.winner is not None:
                     held.record(path)
             print(f"wrote {path}")
         print(f"to use it:\n  {how_to_use(options, payload, study, path)}")
-        if path is None:
+        if path is None and not study.keeps_defaults:
             print(f"to write it into a file for --tuned:\n  {how_to_record(study)}")
     if not all(held.is_exhausted for held in (study, *study.others)):
         print(f"to go on:\n  {how_to_go_on(study)}")

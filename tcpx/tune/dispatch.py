@@ -12,13 +12,13 @@ def dispatch(studies: Sequence[Study], folder: str | Path = ".") -> str:
     """The text of a schedule with the winner of each study, for its sizes and those near them; `folder` is where the
     text will lie. Raises ArgumentError for studies without a winner, or of more than one workload."""
     for study in studies:
-        if study.best is None or len(study.workloads) != 1:
+        if study.winner is None or len(study.workloads) != 1:
             raise tcpx.ArgumentError(
                 tcpx.Diagnostic(
                     "a version of a dispatch is the winner for one workload",
                     required="studies with a winner and one workload each",
                     found=f"study {study.key.key}: {'; '.join(map(str, study.workloads))}"
-                    + ("" if study.best is not None else ", without a winner"),
+                    + ("" if study.winner is not None else ", without a winner"),
                 )
             )
     first = studies[0]

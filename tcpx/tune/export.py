@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import tcpx
+from tcpx.tune.progress import changed_knobs
 from tcpx.tune.verdicts import Candidate, Verdict
 
 COLUMNS = "number verdict reason source relative ratio low high rounds seconds steady against alike attempts".split()
@@ -40,7 +41,7 @@ def as_table(candidates: Sequence[Candidate], most: int = 20) -> str:
     lines = [counts(candidates)]
     names = tcpx.KnobNames.of(path for candidate in candidates for path in candidate.point)
     for candidate in measured[:most]:
-        knobs = " ".join(f"{names(path)}={value}" for path, value in candidate.point.items())
+        knobs = changed_knobs(candidate, names, candidates)
         note = f" (the C of #{candidate.alike})" if candidate.alike is not None else ""
         lines.append(f"  #{candidate.number:<4} {candidate.relative:8.3f}  {knobs}{note}")
     refused = [c for c in candidates if c.verdict not in (Verdict.OK, Verdict.RUNNING)]

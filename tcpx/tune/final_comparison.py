@@ -28,18 +28,20 @@ class FinalComparison:
         """A table for a terminal."""
         seconds = self.seconds or (best.comparison.seconds if best.comparison is not None else None)
         lines: list[str] = []
+        beside = self.against_defaults
+        name = "the winner" if beside is None or beside.is_faster else f"#{best.number}"
         if seconds is not None:
-            lines.append(f"  {'the winner':<20} {_time(seconds)}{_share(roof, seconds)}")
+            lines.append(f"  {name:<20} {_time(seconds)}{_share(roof, seconds)}")
         rivals = [("the defaults", self.against_defaults), ("without a schedule", self.against_no_schedule)]
-        for name, found in rivals:
+        for rival, found in rivals:
             if found is not None and seconds is not None:
                 width = f"{found.low:.3f}..{found.high:.3f}"
                 shaky = "; the machine was busy" if not found.steady else ""
                 other = found.seconds / found.ratio
-                beside = f"the winner takes {found.ratio:.3f} of it ({width}, fresh processes{shaky})"
-                lines.append(f"  {name:<20} {_time(other)}{_share(roof, other)}; {beside}")
+                part = f"{name} takes {found.ratio:.3f} of it ({width}, fresh processes{shaky})"
+                lines.append(f"  {rival:<20} {_time(other)}{_share(roof, other)}; {part}")
                 if found.low <= 1 <= found.high:
-                    lines.append(f"  {'':<20} the interval holds 1: that does not tell the two apart")
+                    lines.append(f"  {'':<20} the interval contains 1: that does not tell the two apart")
         if self.against_defaults is None and first is not None and best.number == first.number:
             lines.append("  nothing is faster than the defaults")
         return lines

@@ -65,9 +65,10 @@ def tune_by_kernel(
     Arguments are those of `tcpx.tune`. `sizes` are those of the payload; a function is tuned at the sizes that these
     give its calls. `trials`, 100 by default, and `budget` are for all together: each function gets as much of them as
     it has of the time that the payload takes, measured; what takes less than a hundredth is left as it is. A winner is
-    kept where the payload is right and not slower with it, in `processes` or more pairs of fresh processes; with 0 it
-    is kept as it is. Functions of which the file has a record for this schedule, target and machine are not tuned, in
-    whatever payload they were. With `resume`, studies of the storage are gone on with. Raises what `tcpx.tune` raises.
+    kept where it is known to be faster than the defaults and the payload is right and not slower with it, in
+    `processes` or more pairs of fresh processes; with 0 it is kept as it is. Functions of which the file has a record
+    for this schedule, target and machine are not tuned, in whatever payload they were. With `resume`, studies of the
+    storage are gone on with. Raises what `tcpx.tune` raises.
     """
     module = module_of(module)
     check_arguments(locals())
@@ -262,7 +263,7 @@ class ByKernel:
             memory=self.memory,
             plugins=self.plugins,
             early_stop=self.early_stop,
-            processes=0,
+            processes=self.processes if part.alone else 0,
             listener=self.listener,
         )
 
@@ -276,6 +277,8 @@ class ByKernel:
         if best.c_hash == first.c_hash:
             return replace(known, verdict="defaults: nothing is faster")
         known = replace(known, ratio=best.relative)
+        if study.keeps_defaults:
+            return replace(known, verdict="defaults: nothing is known to be faster")
         if study.is_interrupted:
             return replace(known, verdict="interrupted, not confirmed")
         before, held = self._params(parts), (self.recorded, self.own)
@@ -287,9 +290,9 @@ class ByKernel:
         self._say(f"{known.name}: the whole with its winner, and without")
         found = self.rivals.compared(self._params(parts), before)
         known = replace(known, whole=found if isinstance(found, Comparison) else None)
-        if isinstance(found, str) or (found is not None and found.ratio > 1):
+        why = _why_not(found, part.alone)
+        if why:
             self.recorded, self.own = held
-            why = found if isinstance(found, str) else "the whole is slower with it"
             return replace(known, verdict=f"reverted: {why}")
         write_record(self.path, replace(made, provenance={**made.provenance, **known.provenance}))
         return replace(known, verdict=KEPT)
@@ -314,3 +317,13 @@ class ByKernel:
         self._say("the whole with all records, and with its defaults")
         found = self.rivals.compared(self._params(parts), self.params)
         return found if isinstance(found, Comparison) else None
+
+
+def _why_not(found: Comparison | str | None, alone: bool) -> str:
+    """Why a winner is not kept after the whole payload was compared with it and without; empty where it is. A winner
+    that was confirmed `alone` has to slow nothing down; another one has to be faster on the whole."""
+    if found is None or isinstance(found, str):
+        return found or ""
+    if found.ratio > 1:
+        return "the whole is slower with it"
+    return "" if alone or found.is_faster else "the whole is not known to be faster with it"

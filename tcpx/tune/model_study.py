@@ -105,7 +105,7 @@ class ModelStudy:
                 f" take{busy}"
             )
             if found.low <= 1 <= found.high:
-                yield "the interval holds 1: that does not tell the two apart"
+                yield "the interval contains 1: that does not tell the two apart"
         elif not self.has_records:
             yield f"{name}: the defaults are kept"
 

@@ -37,7 +37,7 @@ def silent(progress: Progress) -> None:
 
 def line_of(candidate: Candidate, names: tcpx.KnobNames, candidates: Sequence[Candidate]) -> str:
     """One candidate in a line, with the knobs that differ from the first of all candidates; of that, all that fit."""
-    knobs = _knobs_text(candidate, names, min(candidates, key=lambda c: c.number, default=candidate))
+    knobs = changed_knobs(candidate, names, candidates)
     found = candidate.comparison
     if candidate.alike is not None:
         return f"#{candidate.number:<4} the C of #{candidate.alike}  {knobs}"
@@ -48,7 +48,10 @@ def line_of(candidate: Candidate, names: tcpx.KnobNames, candidates: Sequence[Ca
     return f"#{candidate.number:<4} {found.seconds * 1e6:.1f} us, {of}{busy}  {knobs}"
 
 
-def _knobs_text(candidate: Candidate, names: tcpx.KnobNames, first: Candidate) -> str:
+def changed_knobs(candidate: Candidate, names: tcpx.KnobNames, candidates: Sequence[Candidate]) -> str:
+    """The knobs of a candidate that differ from the first of all candidates, all knobs of the first itself, at most
+    `MOST_KNOBS` of them."""
+    first = min(candidates, key=lambda c: c.number, default=candidate)
     if candidate.number == first.number and len(candidate.point) > MOST_KNOBS:
         return f"{len(candidate.point)} knobs; others say what they change"
     is_first = candidate.number == first.number

@@ -17,6 +17,7 @@ from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.importance import importance
 from tcpx.tune.ledger import StudyKey
 from tcpx.tune.page.study_page import study_page
+from tcpx.tune.progress import changed_knobs
 from tcpx.tune.roof import Roof
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
@@ -31,8 +32,8 @@ class Study:
     """The candidates of a study, and the fastest.
 
     `first` is the first candidate: the defaults of the schedule, where these are a point. `final` is the fastest beside
-    it and beside no schedule, in fresh processes; `roof` is the limit of the machine, None where nothing sets one.
-    `notes` say what a reader should know: why it ended, what tied.
+    it and beside no schedule, in fresh processes; `winner` is what is recommended. `roof` is the limit of the machine,
+    None where nothing sets one. `notes` say what a reader should know: why it ended, what tied.
     """
 
     module: tcpx.Module
@@ -80,17 +81,29 @@ class Study:
         )
 
     @property
+    def keeps_defaults(self) -> bool:
+        """Whether fresh processes did not show that the fastest is faster than the defaults."""
+        found = self.final.against_defaults
+        return self.first is not None and found is not None and not found.is_faster
+
+    @property
+    def winner(self) -> Candidate | None:
+        """What is recommended and recorded: the fastest; the defaults where nothing is known to be faster than they
+        are; None where no candidate is right."""
+        return self.first if self.keeps_defaults else self.best
+
+    @property
     def params(self) -> dict[str, Value]:
-        """What `tcpx.compile` takes to get the fastest kernel."""
-        return {**self.fixed, **(self.best.params if self.best is not None else {})}
+        """What `tcpx.compile` takes to get the winner."""
+        return {**self.fixed, **(self.winner.params if self.winner is not None else {})}
 
     def record(self, path: str | Path) -> tcpx.TunedRecord:
-        """Write the fastest into a file of tuned records, for `tcpx.compile(.., tuned=path)`: for the payload, and for
+        """Write the winner into a file of tuned records, for `tcpx.compile(.., tuned=path)`: for the payload, and for
         each function that is called once the schedule has run, for other payloads that call it.
 
         Raises ArgumentError where nothing won.
         """
-        if self.best is None:
+        if self.winner is None:
             raise tcpx.ArgumentError(
                 tcpx.Diagnostic(
                     "there is nothing to record",
@@ -127,6 +140,8 @@ class Study:
             for name, found in rivals.items()
             if found is not None
         ]
+        if self.keeps_defaults and self.best is not None:
+            times = [f"the defaults: #{self.best.number} took {times[0]}"]
         return {**told, **({"time": "; ".join(times)} if times else {})}
 
     @property
@@ -161,8 +176,10 @@ class Study:
         if best is None:
             lines.append("no candidate is right: there is no winner")
         else:
-            knobs = ", ".join(f"{self.names(path)}={value}" for path, value in best.point.items()) or "no knobs"
-            lines.append(f"best: #{best.number} {knobs}")
+            knobs = changed_knobs(best, self.names, self.candidates) or "no knobs"
+            kept = f"the defaults, #{self.first.number}: " if self.keeps_defaults and self.first is not None else ""
+            unknown = " is not known to be faster" if kept else ""
+            lines.append(f"best: {kept}#{best.number} {knobs}{unknown}")
             lines += self.final.lines(best, self.first, self.roof)
         weights = importance(self.candidates)
         if weights:

@@ -20,6 +20,9 @@ import pytest
 import tcpx
 from tcpx.cli.tune_commands import status_of
 from tcpx.tune import tuner
+from tcpx.tune.final_comparison import FinalComparison
+from tcpx.tune.verdicts import Comparison
+from tcpx.tuned import read_records
 from tests.optional_tools import RICH
 
 Command = Callable[..., SimpleNamespace]
@@ -186,6 +189,25 @@ def test_an_interrupted_study_keeps_its_winner_and_exits_130(tune: Command, monk
     done = tune("--trials", "1", "--final", "0")
     assert done.status == 130
     assert "best: #" in done.out
+
+
+def test_the_last_lines_keep_the_defaults(
+    tune: Command, monkeypatch: pytest.MonkeyPatch, files: SimpleNamespace
+) -> None:
+    """Where fresh processes do not tell the winner from them, the record has the values of the defaults."""
+    search = tuner.tune
+
+    def unsure(*arguments: Any, **options: Any) -> object:
+        found = search(*arguments, **options)
+        final = FinalComparison(Comparison(0.98, 0.95, 1.02, 3, 1e-6))
+        return replace(found, first=found.candidates[0], best=found.candidates[1], final=final)
+
+    monkeypatch.setattr(tcpx, "tune", unsure)
+    path = files.schedule.replace(".tcps", ".tuned.yaml")
+    printed = tune("--trials", "2", "--record", path).out
+    assert "best: the defaults, #0: #1 height=" in printed
+    assert f"wrote {path}" in printed
+    assert [held.params for held in read_records(path)] == [{"axpy/s/rows.height": 4}]
 
 
 def test_winners_of_several_sizes_in_one_schedule(files: SimpleNamespace, storage: str, tcpx_command: Command) -> None:

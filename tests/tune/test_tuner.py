@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,14 @@ import pytest
 import tcpx
 from tcpx.tune import model, search
 from tcpx.tune.duel import QUICK
+from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.ledger import Ledger
+from tcpx.tune.page.study_page import study_page
 from tcpx.tune.progress import Progress, line_of
 from tcpx.tune.slots import Limits
 from tcpx.tune.study import Study
 from tcpx.tune.study_folder import study_folder
-from tcpx.tune.verdicts import Verdict
+from tcpx.tune.verdicts import Comparison, Verdict
 from tests.tune.planting import CRASH, HANG, HUNGRY, REFUSED, WRONG, planting_compiler
 
 PAYLOAD = """\
@@ -228,6 +231,28 @@ def test_the_winner_is_measured_beside_the_defaults_and_no_schedule(tune: Tune) 
     if study.best != study.first:
         assert study.final.against_defaults is not None
         assert "the defaults  " in text
+
+
+def test_what_is_not_known_to_be_faster_is_not_recommended(tune: Tune, tmp_path: Path) -> None:
+    """The defaults are: in params, in the text, on the page, in the record."""
+    found = tune(storage=None, trials=2)
+    first, best = found.candidates
+    for low, high, is_kept in ((0.95, 1.02, True), (1.01, 1.2, True), (0.95, 1.0, True), (0.95, 0.99, False)):
+        final = FinalComparison(Comparison(0.98, low, high, 3, 1e-6), Comparison(0.5, 0.4, 0.6, 3, 1e-6))
+        study = replace(found, best=best, first=first, final=final)
+        winner = first if is_kept else best
+        assert study.keeps_defaults == is_kept
+        assert study.params == winner.params
+        assert study.params["s.step"] == (4 if is_kept else 1)
+        said = "the defaults, #0: #1 step=1 is not known to be faster" if is_kept else "#1 step=1"
+        assert f"best: {said}\n" in study.text()
+        assert f"  {'#1' if is_kept else 'the winner':<20} " in study.text()
+        assert "without a schedule" in study.text()
+        assert ("the interval contains 1" in study.text()) == (low <= 1 <= high)
+        told = "the defaults: #1 took 0.980 of" if is_kept else "0.980 of that of the"
+        assert study.provenance()["time"].startswith(told)
+        assert study.record(tmp_path / "r.yaml").params == winner.params
+        assert f"<td>step</td><td>{winner.point['s.step']}</td>" in study_page(study)
 
 
 def test_what_there_is_without_a_schedule_is_the_default_policy(tmp_path: Path) -> None:

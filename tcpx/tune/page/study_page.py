@@ -74,7 +74,8 @@ def _roofline(study: Study) -> str:
         if found is not None:
             times.append((name, found.seconds / found.ratio))
     if best is not None and best.comparison is not None:
-        times.append(("the winner", final.seconds or best.comparison.seconds))
+        fastest = f"#{best.number}" if study.keeps_defaults else "the winner"
+        times.append((fastest, final.seconds or best.comparison.seconds))
     return roofline_svg(
         [
             Row(
