@@ -38,7 +38,7 @@ from tcpx.target.rows import (
     LaneType,
     parse_lane_type,
 )
-from tcpx.target.semantics import FUNCTIONS, normalize, operand_count, parse_semantics
+from tcpx.target.semantics import functions, normalize, operand_count, parse_semantics
 from tcpx.target.table import Node, Variables, bindings, read_table, substitute
 from tcpx.target.target import Target
 
@@ -249,7 +249,7 @@ def _usual(fields: Mapping[str, Node]) -> tuple[str, ...]:
 def _tolerances(tables: list[dict[str, Node]]) -> dict[str, int]:
     result: dict[str, int] = {}
     for table in tables:
-        for function, node in table["tolerances"].fields(tuple(FUNCTIONS)).items() if "tolerances" in table else ():
+        for function, node in table["tolerances"].fields(tuple(functions())).items() if "tolerances" in table else ():
             result[function] = node.number()
     return result
 

@@ -2,7 +2,7 @@
 
     semantics := a scalar expression over the operands a, b, c
     operators :  + - * /  & | ^  < <= > >= == !=
-    functions :  see FUNCTIONS
+    functions :  those that elementwise operations of payloads call in their `semantics`, and `dot`
 
 Meaning, per lane (`verification/vector_rows/meaning.py` is the executable form):
   * integers wrap around; `/` is defined on floats only;
@@ -19,51 +19,18 @@ Meaning, per lane (`verification/vector_rows/meaning.py` is the executable form)
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
+from tcpx.payload.ir import operation_classes
+from tcpx.payload.ops.elementwise import SameType
 from tcpx.records import frozen
 from tcpx.target.errors import TargetError, unknown_name
 
 OPERANDS = ("a", "b", "c")
 
-FUNCTIONS = {
-    "abs": 1,
-    "bitcast": 1,
-    "cast": 1,
-    "ceil": 1,
-    "complement": 1,
-    "cos": 1,
-    "dot": 2,
-    "erf": 1,
-    "exp": 1,
-    "exp2": 1,
-    "expm1": 1,
-    "floor": 1,
-    "floordiv": 2,
-    "fma": 3,
-    "log": 1,
-    "log10": 1,
-    "log1p": 1,
-    "log2": 1,
-    "max": 2,
-    "min": 2,
-    "mod": 2,
-    "neg": 1,
-    "pow": 2,
-    "rem": 2,
-    "round": 1,
-    "round_away": 1,
-    "scale2": 2,
-    "select": 3,
-    "shift_left": 2,
-    "shift_right": 2,
-    "sin": 1,
-    "sqrt": 1,
-    "tan": 1,
-    "tanh": 1,
-    "trunc": 1,
-}
-"""Function name -> number of arguments. `complement` is the other truth value of an i1."""
+_OF_SEVERAL_TYPES = {"bitcast": 1, "cast": 1, "dot": 2, "select": 3}
+_CALL = re.compile(r"(\w+)\(a(?:, b(?:, c)?)?\)")
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -84,6 +51,18 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
+
+
+def function_classes() -> dict[str, type[SameType]]:
+    """Function name -> the operation that it is on one lane, also of operations from outside the package."""
+    calls = [(_CALL.fullmatch(c.semantics), c) for c in operation_classes().values() if issubclass(c, SameType)]
+    return {call[1]: cls for call, cls in calls if call is not None}
+
+
+def functions() -> dict[str, int]:
+    """Function name -> number of arguments, sorted."""
+    counts = {name: cls.semantics.count(",") + 1 for name, cls in function_classes().items()}
+    return dict(sorted({**counts, **_OF_SEVERAL_TYPES}.items()))
 
 
 @frozen
@@ -110,7 +89,7 @@ class Binary:
 
 @frozen
 class Call:
-    """A function of FUNCTIONS."""
+    """A function of `functions`."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -188,14 +167,15 @@ def _convert(node: ast.expr, text: str) -> Expression:
                 required="operands a, b, c, operators + - * / & | ^ and comparisons, and the functions listed",
                 found=text,
                 where=f"semantics {text!r}",
-                fix=f"write it with {', '.join(FUNCTIONS)}",
+                fix=f"write it with {', '.join(functions())}",
             )
 
 
 def _call(function: str, arguments: tuple[Expression, ...], text: str) -> Call:
-    arity = FUNCTIONS.get(function)
+    known = functions()
+    arity = known.get(function)
     if arity is None:
-        raise unknown_name("function", function, FUNCTIONS, where=f"semantics {text!r}")
+        raise unknown_name("function", function, known, where=f"semantics {text!r}")
     if len(arguments) != arity:
         raise TargetError(
             f"{function} takes {arity} argument{'s' if arity > 1 else ''}",

@@ -114,6 +114,24 @@ def test_right_rows_are_used(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     np.testing.assert_allclose(np.asarray(kernel(x), np.float32), np.log10(x), rtol=3e-7)
 
 
+def test_rows_name_every_function_of_payloads(tmp_path: Path) -> None:
+    """Of one argument and of two, with the C of the library; one with the C of its inverse is found."""
+    form = '  - {{name: my_{0}, type: "f64{1} -> f64", semantics: "{0}({2})", c: "{3}({4})"}}\n'
+    rows = [
+        form.format("atan2", ", f64", "a, b", "atan2", "{a}, {b}"),
+        form.format("asinh", "", "a", "asinh", "{a}"),
+        form.format("acos", "", "a", "asin", "{a}"),
+    ]
+    target = table(tmp_path, f"{''.join(rows)}tolerances: {{atan2: 1, asinh: 2, acos: 1}}\n")
+    assert [d.message for d in tcpx.verify_rows(target)] == [
+        "the C of the row my_acos does not do what its semantics say"
+    ]
+    text = "func @f(%y: f64, %x: f64) -> f64 {\n%a = tcp.atan2(%y, %x) : f64\ntcp.return(%a)\n}"
+    kernel = tcpx.compile(tcpx.parse(text), target=target)
+    assert "= atan2(" in kernel.c_source
+    assert kernel(np.array(-0.0), np.array(-1.0)) == -np.pi
+
+
 @pytest.mark.parametrize(
     ("row", "hidden"),
     [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tcpx.target import TargetError
-from tcpx.target.semantics import Binary, Call, Operand, normalize, operand_count, parse_semantics
-from tcpx.verification.vector_rows.meaning import evaluate
+from tcpx.target.semantics import Binary, Call, Operand, functions, normalize, operand_count, parse_semantics
+from tcpx.verification.vector_rows.meaning import evaluate, numpy_dtype
 
 
 def test_parses_calls_and_operators() -> None:
@@ -128,6 +128,23 @@ def test_evaluates_the_edges(semantics: str, operands: list[np.ndarray], result:
     got = evaluate(semantics, operands, result)
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+def test_functions_are_those_of_payloads(dtype: str) -> None:
+    """Each operation on operands of one type is one, and keeps the dtype."""
+    assert {"atan", "asin", "acos", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "clamp"} < functions().keys()
+    operands = [np.array([0.25, np.nan], numpy_dtype(dtype))] * 3
+    for name in functions().keys() - {"bitcast", "cast", "complement", "dot", "select", "shift_left", "shift_right"}:
+        got = evaluate(f"{name}({', '.join('abc'[: functions()[name]])})", operands, dtype)
+        assert got.dtype == numpy_dtype(dtype), name
+    wide = evaluate("atanh(a)", [np.array([0.25, 1.0, 2.0])], "f64")
+    np.testing.assert_array_equal(wide, [np.arctanh(np.longdouble(0.25)).astype(np.float64), np.inf, np.nan])
+
+
+def test_refuses_functions_of_other_dtypes() -> None:
+    with pytest.raises(TargetError, match="the operation is defined on floats"):
+        evaluate("sqrt(a)", [np.array([4], np.int32)], "si32")
 
 
 def test_refuses_operands_of_different_dtypes() -> None:

@@ -3,17 +3,29 @@
 Arrays have their lanes in the last axis; a scalar is an array of one lane fewer dimension or one that broadcasts.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from tcpx.payload.fused import fused_multiply_add
+from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.evaluator import Evaluation
+from tcpx.payload.ir import Block
+from tcpx.payload.types import SCALARS, ScalarType
 from tcpx.target.errors import TargetError
 from tcpx.target.rows import DTYPE_BITS, InstructionRow, LaneType
-from tcpx.target.semantics import COMPARISONS, OPERANDS, Binary, Call, Expression, Operand, parse_semantics
+from tcpx.target.semantics import (
+    COMPARISONS,
+    OPERANDS,
+    Binary,
+    Call,
+    Expression,
+    Operand,
+    function_classes,
+    parse_semantics,
+)
 
 Array = npt.NDArray[np.generic]
 
@@ -102,10 +114,14 @@ def _value(expression: Expression, operands: Sequence[Array], result: np.dtype[n
             return _value(argument, operands, result).view(result)
         case Call("dot", (lhs, rhs)):
             return _dot(_value(lhs, operands, result), _value(rhs, operands, result), operands[0].shape[-1], result)
+        case Call("select", (condition, lhs, rhs)):
+            x, y = _value(lhs, operands, result), _value(rhs, operands, result)
+            _require_equal("select", x, y)
+            return np.where(_value(condition, operands, result), x, y)
         case Call(function, arguments):
             values = [_value(x, operands, result) for x in arguments]
-            _require_equal(function, *(values[1:] if function == "select" else values))
-            return np.asarray(_CALLS[function](*values))
+            _require_equal(function, *values)
+            return _call(function, values)
 
 
 def _require_equal(what: str, *values: Array) -> None:
@@ -131,66 +147,21 @@ def _cast(x: Array, result: np.dtype[np.generic]) -> Array:
     return np.where(high, result.type(limits.max), np.where(low, result.type(limits.min), inside))
 
 
-def _fma(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c rounded once."""
-    if a.dtype.kind not in "fV":  # V: bf16
-        raise TargetError("fma is defined on floats", required="f16, bf16, f32 or f64", found=str(a.dtype))
-    return fused_multiply_add(a.astype(np.float64), b.astype(np.float64), c.astype(np.float64), a.dtype)
+def _call(function: str, values: Sequence[Array]) -> Array:
+    """What the evaluator computes for the operation that a function is."""
+    lanes = Block([(name, _scalar(v.dtype)) for name, v in zip(OPERANDS, values, strict=False)])
+    op = function_classes()[function].of(*lanes.args)
+    try:
+        op.verify()
+    except VerifyError as error:
+        said = error.diagnostic
+        raise TargetError(said.message, required=said.required or "", found=said.found or "") from error
+    return op.evaluate(values, Evaluation(Constants(), {}))[0]
 
 
-def _scale2(a: Array, b: Array) -> Array:
-    exponent = np.clip(np.nan_to_num(b.astype(np.float64)), -4000, 4000).astype(np.int32)
-    return np.where(np.isnan(b), b, np.ldexp(a, exponent)).astype(a.dtype)
-
-
-def _by_element(function: Callable[..., float], *values: Array) -> Array:
-    broadcast = np.broadcast_arrays(*values)
-    flat = [function(*(float(x) for x in xs)) for xs in zip(*(v.ravel() for v in broadcast), strict=True)]
-    return np.array(flat, dtype=values[0].dtype).reshape(broadcast[0].shape)
-
-
-def _erf(a: Array) -> Array:
-    return _by_element(math.erf, a)
-
-
-def _through_f64(function: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of libm in f64, rounded to the dtype of its operands."""
-
-    def call(*values: Array) -> Array:
-        return np.asarray(function(*(v.astype(np.float64) for v in values))).astype(values[0].dtype)
-
-    return call
-
-
-def _pow(a: Array, b: Array) -> Array:
-    """Of integers modulo two to the width; of a negative exponent, a fraction towards 0."""
-    if a.dtype.kind == "f":
-        return _through_f64(np.power)(a, b)
-    modulus = 1 << 8 * a.dtype.itemsize
-    numbers = [_power(int(x), int(n), modulus) for x, n in zip(a.ravel(), b.ravel(), strict=True)]
-    return np.array(numbers, f"u{a.dtype.itemsize}").view(a.dtype).reshape(a.shape)
-
-
-def _power(x: int, n: int, modulus: int) -> int:
-    if n >= 0:
-        return pow(x, n, modulus)
-    return {1: 1, -1: (-1) ** (n % 2)}.get(x, 0) % modulus
-
-
-def _round_away(a: Array) -> Array:
-    """To nearest, ties away from zero."""
-    below_half = np.nextafter(a.dtype.type(0.5), a.dtype.type(0))
-    return np.copysign(np.floor(np.abs(a) + below_half), a)
-
-
-def _left_of(function: Callable[..., Array]) -> Callable[..., Array]:
-    """What a division leaves; of integers, all of a where b is 0."""
-
-    def call(a: Array, b: Array) -> Array:
-        left = np.asarray(function(a, b))
-        return left if a.dtype.kind == "f" else np.where(b == 0, a, left)
-
-    return call
+@cache
+def _scalar(dtype: np.dtype[np.generic]) -> ScalarType:
+    return next(scalar for name, scalar in SCALARS.items() if numpy_dtype(name) == dtype)
 
 
 _OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
@@ -207,39 +178,4 @@ _OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
     ">=": np.greater_equal,
     "==": np.equal,
     "!=": np.not_equal,
-}
-
-_CALLS: dict[str, Callable[..., Array]] = {
-    "abs": np.abs,
-    "ceil": np.ceil,
-    "complement": np.logical_not,
-    "cos": _through_f64(np.cos),
-    "erf": _erf,
-    "exp": _through_f64(np.exp),
-    "exp2": _through_f64(np.exp2),
-    "expm1": _through_f64(np.expm1),
-    "floor": np.floor,
-    "floordiv": np.floor_divide,
-    "fma": _fma,
-    "log": _through_f64(np.log),
-    "log10": _through_f64(np.log10),
-    "log1p": _through_f64(np.log1p),
-    "log2": _through_f64(np.log2),
-    "max": np.maximum,
-    "min": np.minimum,
-    "mod": _left_of(np.mod),
-    "neg": np.negative,
-    "pow": _pow,
-    "rem": _left_of(np.fmod),
-    "round": np.rint,
-    "round_away": _round_away,
-    "scale2": _scale2,
-    "select": np.where,
-    "shift_left": np.left_shift,
-    "shift_right": np.right_shift,
-    "sin": _through_f64(np.sin),
-    "sqrt": np.sqrt,
-    "tan": _through_f64(np.tan),
-    "tanh": _through_f64(np.tanh),
-    "trunc": np.trunc,
 }
