@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tcpx.interp.space.formula import Formula
 from tcpx.interp.values import OpHandle, RuntimeValue
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
 from tcpx.payload.ir import Operation
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
@@ -80,13 +80,12 @@ class Frame:
 
     def located(
         self,
-        error: TcpxError,
+        known: Diagnostic,
         where: Location,
         payload: Location | None = None,
         kind: type[ScheduleError] = ScheduleError,
     ) -> ScheduleError:
         """The same failure as a ScheduleError at a place of this sequence, unless it knows its own places."""
-        known = error.diagnostic
         return kind(
             replace(
                 known,

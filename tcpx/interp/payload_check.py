@@ -84,7 +84,7 @@ class PayloadChecker:
                 self._unknown(statement, frame)
             except TcpxError as error:
                 returned = None
-                self.report(frame.located(error, statement.location).diagnostic)
+                self.report(frame.located(error.diagnostic, statement.location).diagnostic)
                 self._unknown(statement, frame)
             if returned is not None:
                 return returned

@@ -46,7 +46,7 @@ def step_findings(
             continue
         except TcpxError as error:
             place = next((op.location for op in _first_ops(made, state)), None)
-            yield frame.located(error, statement.location, payload=place).diagnostic
+            yield frame.located(error.diagnostic, statement.location, payload=place).diagnostic
 
 
 def _check(made: Prepared, parameter: Parameter, node: ast.Expression, state: State) -> None:

@@ -30,6 +30,7 @@ from tcpx.transform.declaration import Arguments, Result, Results, Transform, Tr
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import transform_arguments
 from tcpx.transform.language.printer import print_statement
+from tcpx.transform.payload_names import in_names_of_payload
 from tcpx.transform.static_tiles import left_out_if_idle
 
 Values = tuple[RuntimeValue, ...]
@@ -64,8 +65,9 @@ def run_step(
                 return ()
             raise _unchanged(transform, where)
     except TcpxError as error:
+        said = in_names_of_payload(error.diagnostic, rewriter)
         _undo(state, recording.mark)
-        located = frame.located(error, where, payload=first_place, kind=StepError)
+        located = frame.located(said, where, payload=first_place, kind=StepError)
         if optional and state.recovers_from(located):
             return ()
         raise located from error

@@ -89,9 +89,13 @@ class Rewriter(Names, Origins):
         super().__init__(module)
         self.operations = 0
         """How many the module has."""
+        self.first_names = set[str]()
+        """Of the operations and values that the module had at first."""
         for op in module.walk():
             self.operations += 1
+            self.first_names.add(op.name)
             for value in op.defined:
+                self.first_names.add(value.name)
                 value.uses.unverified.clear()
         self._shares = shares_of(self.operations)
         for func in module.funcs.values():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from tcpx.payload.interfaces import Box, Build, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, OpT, Value
 from tcpx.payload.memory_effects import MoveKind
-from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, full_like
+from tcpx.payload.ops.gml_st import Loop, Materialize, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import shape_of
@@ -16,36 +16,6 @@ from tcpx.transform import new
 def source_name(op: Operation) -> str:
     """The name of the operation in the source: without loop dims and copy marks."""
     return op.name.split("~")[0] or op.opcode.split(".")[-1]
-
-
-def payload_name(value: Value) -> str:
-    """What the payload calls the operation that computes a value, through loops, branches and subsets, or an argument:
-    for messages, since nobody wrote the names that transforms give to values."""
-    passed: set[Value] = set()
-    while value not in passed:
-        passed.add(value)
-        value = _computed_as(value)
-    op = value.defining_op
-    return source_name(op) if op is not None and len(op.results) == 1 else value.name
-
-
-def _computed_as(value: Value) -> Value:
-    """The value inside a loop or branch that becomes this one, or what it is a subset of; itself if it is none."""
-    op = value.defining_op
-    loop = value.owner.parent if isinstance(value.owner, Block) else None
-    match op:
-        case None:
-            return loop.results[loop.destinations.index(value)] if isinstance(loop, Loop) else value
-        case Loop():
-            ends = op.yields_to(op.results.index(value))
-            return ends[-1].value if ends else value
-        case Conditional():
-            end = op.orelse.terminator
-            return end.operands[op.results.index(value)] if end is not None else value
-        case Materialize():
-            return op.source
-        case _:
-            return value
 
 
 def loops_stepping(op: Operation, dim: str) -> list[Loop]:

@@ -29,8 +29,9 @@ from tcpx.transform.destinations import (
     run_at_least_once,
     sink_destination,
 )
-from tcpx.transform.editing import Copies, erase_dead, kept_of, payload_name, read_subset, source_name, whole_of
+from tcpx.transform.editing import Copies, erase_dead, kept_of, read_subset, source_name, whole_of
 from tcpx.transform.loop_order import check_counted
+from tcpx.transform.payload_names import payload_name
 from tcpx.transform.static_tiles import padded_tile
 from tcpx.transform.tiling import accumulator_padding, pad_value_to
 from tcpx.transform.visible import keep_visible

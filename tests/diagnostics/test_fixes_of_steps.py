@@ -50,10 +50,10 @@ STEPS = {
     ),
     "an accumulator in memory cannot be unrolled": (
         MLP, f"{TILED}vectorize(i)\nunroll(kk, factor: 4)",
-        "copies of the body of mm/k1 would touch one subset of %mm.9", f"`{HOIST}` before it",
+        "copies of the body of mm/k1 would touch one subset of %mm", f"`{HOIST}` before it",
     ),
     "not vectorized": (
-        MLP, f"{TILED}{HOIST}", "the destination %mm.9 of mm/k1 cannot be carried in registers",
+        MLP, f"{TILED}{HOIST}", "the destination %mm of mm/k1 cannot be carried in registers",
         "`vectorize(i)` before it",
     ),
     "no reduction dim": (
@@ -91,8 +91,8 @@ STEPS = {
     ),
     "parts that may be empty": (
         FIRST, 'let y = match one "y" in root\nsplit_reduction(y, d1, parts: 4)',
-        "nothing proves that `split_reduction` fits: %y (tcp.reduce_argmax): dim 1 of %x.t may be empty, and nothing "
-        "has no first element", None,
+        "nothing proves that `split_reduction` fits: %y (tcp.reduce_argmax): dim 1 of a tile of %x may be empty, and "
+        "nothing has no first element", None,
     ),
 }  # fmt: skip
 

@@ -169,7 +169,7 @@ REFUSED = {
     "a loop over them": (
         "",
         "let a = tile(v, [i: 3])\nlet b = parallelize(a)",
-        "iterations of v/i1 write one subset of %v.2",
+        "iterations of v/i1 write one subset of %v",
         "disjoint subsets, proved from offset and step",
     ),
     "a consumer that needs the last": (

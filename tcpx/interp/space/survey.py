@@ -78,7 +78,7 @@ class Surveyor(PayloadChecker):
         try:
             bind_knob(statement, self.state, frame)
         except TcpxError as error:  # a default that does not fit is no point of the space
-            refused = frame.located(error, statement.location)
+            refused = frame.located(error.diagnostic, statement.location)
             self.report(refused.diagnostic)
             if default is None or domain is None:
                 return

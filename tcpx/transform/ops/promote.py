@@ -22,7 +22,8 @@ from tcpx.transform.declaration import (
     register,
     value_of,
 )
-from tcpx.transform.editing import erase_dead, first_of, payload_name, source_name, whole_of
+from tcpx.transform.editing import erase_dead, first_of, source_name, whole_of
+from tcpx.transform.payload_names import payload_name
 
 
 @register

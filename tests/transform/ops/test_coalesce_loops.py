@@ -58,7 +58,7 @@ def test_the_inner_handle_ends() -> None:
     ("payload", "body", "said"),
     [
         (RELU, CASES["three loops"][1],
-         ("%mm.5 is not written by mm/k1 alone, in tiles that are one for each of its iterations",
+         ("%mm is not written by mm/k1 alone, in tiles that are one for each of its iterations",
           "a destination that the inner loop goes on from or writes from nothing, without gaps",
           "%mm.start, which mm/k1 goes on from")),
         (CHAIN, f"{R}let i = tile(r, [d0: 6])\nlet j = tile(r, [d0: 2])\ncoalesce(i)",

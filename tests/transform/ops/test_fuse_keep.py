@@ -236,7 +236,7 @@ REFUSED = {
         'let i = tile(r, [d0: 3])\nlet e = match one "e" in root\nlet a = tile(e, [d0: 3])\n'
         "fuse_siblings(a, into: i)\nlet j = tile(r, [d1: 5])\nfuse(p, into: j, keep: true)",
         "r/d01 needs %p before it has computed it",
-        "the use by %p.t",
+        "the use by a tile of %p",
     ),
     "in a branch": (
         EPILOGUE,

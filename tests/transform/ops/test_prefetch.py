@@ -213,7 +213,7 @@ WRITTEN = "let j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet k = tile(mm, [k: 1]
          "iterations of mm/m1 cannot share what only the next iterations of mm/k1 need"),
         (WRITTEN + "prefetch(mm.out, at: k, for: write, of: j, shared_by: i)",
          "the iterations of mm/m1 cannot share what mm/k1 writes"),
-        (STEPS + "prefetch(mm.out, at: k)", "%mm.v.1 is computed, not read"),
+        (STEPS + "prefetch(mm.out, at: k)", "%mm is computed, not read"),
         (TILED + "prefetch(mm.out, at: i, for: write, ahead: -1)",
          "iterations of mm/m1 that are over need nothing any more"),
         (TILED + "prefetch(mm.rhs, at: i)", "the body of mm/m1 reads no subset that could be prefetched"),

@@ -57,7 +57,7 @@ NEST = f"{MM}let i, k = tile(mm, [m: 4, k: 2])\n"
     ("payload", "body", "said"),
     [
         (RELU, NEST + "reorder([k, i])",
-         ("%mm.2 is not written by mm/k1 alone, in tiles that are one for each of its iterations",
+         ("%mm is not written by mm/k1 alone, in tiles that are one for each of its iterations",
           "a destination that the inner loop goes on from or writes from nothing, without gaps",
           "%mm.start, which mm/k1 goes on from")),
         (CHAIN, f"{R}let i, j = tile(r, [d0: 3, d1: 5])\nreorder([i, j])",
@@ -89,8 +89,8 @@ def test_what_is_written_twice_stays_in_its_order() -> None:
     both = 'let v2 = match one "v2" in root\nlet v3 = match one "v3" in root\nlet i = tile(v2, [n: 1])\n'
     both += "let j = tile(v3, [n: 1])\nfuse_siblings(i, into: j)\nlet m = tile(v2, [m: 16], tail: shift)\n"
     found = refusal(text, both + "reorder([m, j])")
-    assert found.message == "%v3.2 is not written by v3/m1 alone, in tiles that are one for each of its iterations"
-    assert found.found == "%v3.4, which is written to another one, too"
+    assert found.message == "%v3 is not written by v3/m1 alone, in tiles that are one for each of its iterations"
+    assert found.found == "%v3, which is written to another one, too"
 
 
 def test_what_the_inner_loop_begins_anew() -> None:
@@ -103,5 +103,5 @@ func @f(%x: tensor<[N]xf32>, %w: tensor<[N]x[N]xf32>) -> tensor<2x[N]xf64> symbo
 """
     body = 'let v = match one "v" in root\nlet b = match one "b" in root\nlet j, k, jj = tile(v, [n: 2, k: 8, n: 3])\n'
     error = refusal(payload, body + "fuse(b, into: jj)\nreorder([k, j])\n")
-    assert error.message == "v/k1 begins %v.4 anew in each iteration of v/n1"
-    assert (error.required, error.found) == ("destinations that v/n1 has, too", "%v.4, which nothing in v/n1 reads")
+    assert error.message == "v/k1 begins %v anew in each iteration of v/n1"
+    assert (error.required, error.found) == ("destinations that v/n1 has, too", "%v, which nothing in v/n1 reads")

@@ -109,7 +109,7 @@ def test_steps_that_are_no_cache_lines_are_not_moved() -> None:
     [
         (
             "let k = tile(mm, [k: 4])\nstream(k)",
-            "mm/k1 reads what it writes of %mm.2",
+            "mm/k1 reads what it writes of %mm",
             "a result that is not read in the loop",
             "gml_st.materialize",
             "hoist the accumulator, or stream a loop round it that writes each element once",

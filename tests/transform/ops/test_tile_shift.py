@@ -108,7 +108,7 @@ def test_tiles_are_equal_and_multiples(size: int, count: int, step: int) -> None
          ("the last tile of `d1` of %r cannot be shifted over the one before: both compute some elements",
           "tiles that are computed of operands alone, one after the other", "`parallel: true`", "tail: pad")),
         (CHAIN, f"{R}let i = tile(r, [d1: 4], tail: shift)\nparallelize(i)",
-         ("iterations of r/d11 write one subset of %r.2", "disjoint subsets, proved from offset and step",
+         ("iterations of r/d11 write one subset of %r", "disjoint subsets, proved from offset and step",
           "tile [0, min(%r/d11, max(0, N - 4))] [M, min(4, N)]", "tile a parallel dim instead of a reduction")),
         (CHAIN, f"{R}let i = tile(r, [d1: 4], num_threads: [2, 2])",
          ("`num_threads` says how many tiles there are along each dim", "a number of at least 1 for each of d1",

@@ -1,0 +1,88 @@
+"""What the payload calls the values that messages speak of: nobody wrote the names that transforms give to values."""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from tcpx.payload.diagnostics import Diagnostic, Direction
+from tcpx.payload.ir import Block, Module, Value
+from tcpx.payload.lookup import source_name as name_in_source
+from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.value_names import VALUE_NAME
+
+_NAME: Final = re.compile(rf"%({VALUE_NAME.pattern}(?<!\.))")
+
+
+def payload_name(value: Value) -> str:
+    """What the payload calls the operation that computes a value, through loops, branches and subsets, or an
+    argument."""
+    value = _followed(value)[0]
+    op = value.defining_op
+    return (name_in_source(op) or op.opcode.split(".")[-1]) if op is not None and len(op.results) == 1 else value.name
+
+
+def in_names_of_payload(diagnostic: Diagnostic, rewriter: Rewriter) -> Diagnostic:
+    """The same failure, with the names of the payload for the values that transforms made: `%mm` for the destination
+    `%mm.9` of a loop, `a tile of %x` for `%x.t`."""
+    texts = (diagnostic.message, diagnostic.required, diagnostic.found, diagnostic.fix, *diagnostic.notes)
+    named = {name for text in texts if text for name in _NAME.findall(text)} - rewriter.first_names
+    if not named:
+        return diagnostic
+    known = _of_values(rewriter.module, named)
+    message, required, found, fix, *notes = (_with(known, text) for text in texts)
+    return replace(
+        diagnostic, message=message or "", required=required, found=found, fix=fix, notes=tuple(n or "" for n in notes)
+    )
+
+
+def _of_values(module: Module, names: set[str]) -> dict[str, str]:
+    """What to say for the values that have these names."""
+    defined = (value for func in module.funcs.values() for op in func.walk() for value in op.defined)
+    return {value.name: _shown(value) for value in defined if value.name in names}
+
+
+def _shown(value: Value) -> str:
+    is_tile = _followed(value)[1]
+    return f"a tile of %{payload_name(value)}" if is_tile else f"%{payload_name(value)}"
+
+
+def _with(known: dict[str, str], text: str | None) -> str | None:
+    """A text with other names; as it is where two of its values would have one name."""
+    if text is None:
+        return None
+    said = {name: known.get(name, f"%{name}") for name in _NAME.findall(text)}
+    if len(set(said.values())) < len(said):
+        return text
+    made = _NAME.sub(lambda match: said[match[1]], text).replace("tile of a tile of", "tile of")
+    return Direction(made) if isinstance(text, Direction) else made
+
+
+def _followed(value: Value) -> tuple[Value, bool]:
+    """What a value is made of without a computation, and whether it is a part of that."""
+    passed: set[Value] = set()
+    is_part = False
+    while value not in passed:
+        passed.add(value)
+        is_part |= isinstance(value.defining_op, Materialize)
+        value = _computed_as(value)
+    return value, is_part
+
+
+def _computed_as(value: Value) -> Value:
+    """The value inside a loop or branch that becomes this one, or what it is a subset of; itself if it is none."""
+    op = value.defining_op
+    loop = value.owner.parent if isinstance(value.owner, Block) else None
+    match op:
+        case None:
+            return loop.results[loop.destinations.index(value)] if isinstance(loop, Loop) else value
+        case Loop():
+            ends = op.yields_to(op.results.index(value))
+            return ends[-1].value if ends else value
+        case Conditional():
+            end = op.orelse.terminator
+            return end.operands[op.results.index(value)] if end is not None else value
+        case Materialize():
+            return op.source
+        case _:
+            return value
