@@ -73,6 +73,22 @@ def test_numbers(target: str) -> None:
             np.testing.assert_allclose(found, right, rtol=5e-7, atol=3e-45)
 
 
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_what_one_computation_reads_is_computed_before_all_of_them(dtype: str) -> None:
+    """Registers of a transposition that two results need stand between the first instructions of these computations."""
+    text = """func @f(%x: tensor<17x32xDTYPE>) -> tensor<32x17xDTYPE> {
+      %t = tcp.transpose(%x) {permutation = [1, 0]} : tensor<32x17xDTYPE>
+      %y = tcp.erf(%t) : tensor<32x17xDTYPE>
+      tcp.return(%y)
+    }"""
+    module = tcpx.parse(text.replace("DTYPE", dtype))
+    kernel = tcpx.compile(module, target="x86_avx512")
+    assert not kernel.remarks
+    (x,) = tcpx.random_inputs(module, seed=5)
+    found, right = (np.asarray(a, np.float32) for a in (kernel(x), tcpx.evaluate(module, x)))
+    np.testing.assert_allclose(found, right, rtol=2.0**-7 if dtype == "bf16" else 2.0**-10)
+
+
 PRODUCT = """\
 func @f(%x: tensor<[M]x512xf32>, %w: tensor<512x256xf32>) -> tensor<[M]x256xf32> symbols [M: 0..] {
   %mm = tcp.matmul(%x, %w) : tensor<[M]x256xf32>

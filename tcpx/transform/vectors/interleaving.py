@@ -112,8 +112,10 @@ def _is_live(value: Value) -> bool:
 
 
 def _put_in_turn(rewriter: Rewriter, block: Block, chains: Sequence[Sequence[Unit]]) -> None:
-    """Let the units of chains that are alike stand where those of the last one do, in turn."""
+    """Let the units of chains that are alike stand in turn, where the last of them in the block does: what they read
+    from outside of the chains is computed before."""
     for units in zip(*chains, strict=True):
-        for unit in units[:-1]:
-            for op in unit:
-                rewriter.move(op, InsertPoint.before(units[-1][0]))
+        last = max(units, key=lambda unit: block.index(unit[0]))
+        for unit in units:
+            for op in unit if unit is not last else ():
+                rewriter.move(op, InsertPoint.before(last[0]))
