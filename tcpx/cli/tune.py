@@ -7,6 +7,7 @@ from errno import ENOENT
 from importlib.util import find_spec
 from os import strerror
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 import tcpx
@@ -45,7 +46,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget",
         type=_seconds,
         metavar="T",
-        help="time to prepare and search: 90s, 10m, 2h; default: no limit; --final comes on top",
+        help="time for all but the comparison of --final, which says how long it takes: 90s, 10m, 2h; candidates that "
+        "are tried at its end are tried to their end; with --dispatch for all sizes; default: no limit",
     )
     search.add_argument("--sampler", choices=(*CORE, *OPTUNA), help="default: tpe with Optuna, else evolutionary")
     search.add_argument("--seed", type=natural, default=0, metavar="N", help="of the sampler and the data; default: 0")
@@ -102,10 +104,13 @@ def _execute(options: argparse.Namespace) -> int:
     if not isinstance(options.target, str):
         raise UsageError("required an installed target, found a table: a study is kept and resumed by names")
     _require_folders(options)
+    began = monotonic()
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
     print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
     try:
         payload = payload_of(options, values_are_constant=True)
+        if options.budget is not None:
+            options.budget = max(0.0, options.budget + began - monotonic())
         if options.by_kernel:
             with _listener(options.plain) as listener:
                 return tune_by_kernel(options, payload, limits, listener)
@@ -160,8 +165,11 @@ def _dispatch(options: argparse.Namespace, payload: CommandPayload, limits: Limi
         raise UsageError("--record and --html are about one study, --dispatch makes several")
     workloads = read_space_file(options.space).workloads if options.space is not None else ()
     studies: list[Study] = []
-    for workload in workloads:
+    budget = options.budget
+    for number, workload in enumerate(workloads):
         print(f"for {workload}:", flush=True)
+        if budget is not None:
+            options.budget = max(0.0, budget - sum(held.searching for held in studies)) / (len(workloads) - number)
         studies.append(_study(options, replace(payload, sizes=dict(workload.sizes)), limits))
         _say(options, studies[-1])
     if len(studies) < 2:

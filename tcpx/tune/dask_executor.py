@@ -101,7 +101,7 @@ class DaskExecutor:
         winner: Candidate,
         rivals: Sequence[Candidate | None],
         processes: int,
-        on_set: Callable[[int], None],
+        on_set: Callable[[str], None],
     ) -> list[Comparison | str]:
         """On one worker; on another, where it dies. A worker does not say which set it is at."""
         del on_set

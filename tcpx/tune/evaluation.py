@@ -113,7 +113,7 @@ class Evaluator:
         winner: Candidate,
         rivals: Sequence[Candidate | None],
         processes: int,
-        on_set: Callable[[int], None],
+        on_set: Callable[[str], None],
     ) -> list[Comparison | str]:
         """The winner beside each rival, all in fresh processes, so many times, and up to twice as many more until the
         intervals, where a further one lies with 95 % confidence, are narrow enough. A rival of None is the payload

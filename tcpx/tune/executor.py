@@ -57,11 +57,10 @@ class Executor(Protocol):
         winner: Candidate,
         rivals: Sequence[Candidate | None],
         processes: int,
-        on_set: Callable[[int], None],
+        on_set: Callable[[str], None],
     ) -> list[Comparison | str]:
         """The winner beside each rival in fresh processes; None is the payload without the schedule. For one that does
-        not run, why. `on_set` gets the number of each set of processes on this machine, from 1. Raises TrialError for
-        the winner."""
+        not run, why. `on_set` hears which set of processes begins on this machine. Raises TrialError for the winner."""
         ...
 
     def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:

@@ -1,9 +1,10 @@
 """The winner beside what there was before: the defaults, and no schedule at all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tcpx.records import frozen
 from tcpx.tune.executor import Executor
+from tcpx.tune.fresh_processes import MOST_TIMES
 from tcpx.tune.roof import Roof
 from tcpx.tune.slots import TrialError
 from tcpx.tune.verdicts import Candidate, Comparison
@@ -66,16 +67,30 @@ def measured_again(
         rivals.append(None)
     names = ["the defaults" if rival is not None else "the payload without a schedule" for rival in rivals]
     least = max(2, processes)
-    if rivals:
-        beside = " and ".join(names)
-        said(f"measuring the winner again beside {beside}, in {least} to {3 * least} sets of fresh processes")
     try:
-        found = executor.final(best, rivals, least, lambda number: said(f"set {number} of {least} to {3 * least}"))
+        if rivals:
+            said(announced(names, [best, *rivals], least))
+        found = executor.final(best, rivals, least, said)
     except TrialError as error:
         return FinalComparison(notes=(f"the winner was not measured again: {error}",))
     notes = [f"{name}: {held}" for name, held in zip(names, found, strict=True) if isinstance(held, str)]
     measured = {rival is None: held for rival, held in zip(rivals, found, strict=True) if isinstance(held, Comparison)}
     return FinalComparison(measured.get(False), measured.get(True), tuple(notes))
+
+
+def announced(names: Sequence[str], compared: Sequence[Candidate | None], least: int) -> str:
+    """What the final comparison is, and about how long it takes: each set as long as the candidates took in the search.
+    A payload without a schedule counts as the winner, the first of those compared."""
+    first, most = least, MOST_TIMES * least
+    took = [_seconds_of(held or compared[0]) for held in compared]
+    return (
+        f"measuring the winner again beside {' and '.join(names)}, in {first} to {most} sets of fresh processes: "
+        f"about {first * sum(took):.0f} to {most * sum(took):.0f} s, beyond the budget"
+    )
+
+
+def _seconds_of(candidate: Candidate | None) -> float:
+    return 0.0 if candidate is None or candidate.finished is None else candidate.finished - candidate.started
 
 
 def _time(seconds: float) -> str:

@@ -2,10 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from typing import Final
 
 from tcpx.tune.slots import Slot, TrialError, prepare
 from tcpx.tune.statistics import interval_of_processes
 from tcpx.tune.verdicts import Candidate, Comparison
+
+MOST_TIMES: Final = 3
+"""So many times the sets that are asked for are measured at most."""
 
 
 def compared_in_fresh_processes(
@@ -15,20 +20,21 @@ def compared_in_fresh_processes(
     compared: Callable[[Slot, Slot], Comparison],
     processes: int,
     width: float,
-    on_set: Callable[[int], None],
+    on_set: Callable[[str], None],
 ) -> list[Comparison | str]:
     """The first of some candidates beside each of the others, each in a slot, in `processes` sets of fresh processes,
     and in up to twice as many more until the intervals, where a further one lies with 95 % confidence, are at most
     `width` wide. None is the payload without the schedule; what is said of one that does not run is why. Raises
-    TrialError for the first. `on_set` gets the number of each set, from 1."""
+    TrialError for the first. `on_set` hears which set begins, and how long the rest may take."""
     first, *rivals = zip(slots, candidates, strict=False)
     found: list[list[Comparison]] = [[] for _ in rivals]
     refused: dict[int, str] = {}
-    while len(refused) < len(rivals) and (rounds := max(map(len, found))) < 3 * processes:
+    began = monotonic()
+    while len(refused) < len(rivals) and (rounds := max(map(len, found))) < MOST_TIMES * processes:
         open_ = [k for k in range(len(rivals)) if k not in refused]
         if rounds >= processes and all(_width(found[k]) <= width for k in open_):
             break
-        on_set(rounds + 1)
+        on_set(set_text(rounds + 1, processes, monotonic() - began))
         entered = list(threads.map(_entered, [first, *(rivals[k] for k in open_)]))
         if entered[0] is not None:
             raise entered[0]
@@ -38,6 +44,15 @@ def compared_in_fresh_processes(
             else:
                 found[k].append(compared(first[0], rivals[k][0]))
     return [refused.get(k) or _together(many) for k, many in enumerate(found)]
+
+
+def set_text(number: int, least: int, seconds: float) -> str:
+    """Which set begins, and what the rest takes, if each set takes as long as the ones before, `seconds` together."""
+    text = f"set {number} of {least} to {MOST_TIMES * least}"
+    if number == 1:
+        return text
+    each, done = seconds / (number - 1), number - 1
+    return f"{text}, {max(least - done, 1) * each:.0f} to {(MOST_TIMES * least - done) * each:.0f} s more"
 
 
 def _entered(pair: tuple[Slot, Candidate | None]) -> TrialError | None:

@@ -30,6 +30,7 @@ LEAST_SHARE: Final = 0.01
 """What takes less of the time keeps its defaults."""
 FEWEST: Final = 4
 """Candidates of a function, at least."""
+SPENT: Final = "the budget is spent"
 PATIENCE: Final = 10
 """The schedule of a candidate may take so many times what that of the payload took."""
 
@@ -63,13 +64,14 @@ def tune_by_kernel(
     the payload's own knobs, one after the other; the file `record` gets a record of each that wins.
 
     Arguments are those of `tcpx.tune`. `sizes` are those of the payload; a function is tuned at the sizes that these
-    give its calls. `trials`, 100 by default, and `budget` are for all together: each function gets as much of them as
-    it has of the time that the payload takes, measured; what takes less than a hundredth is left as it is. A winner is
-    kept where it is known to be faster than the defaults and the payload is right and not slower with it, in
-    `processes` or more pairs of fresh processes; with 0 it is kept as it is. Functions of which the file has a record
-    for this schedule, target and machine are not tuned, in whatever payload they were. With `resume`, studies of the
-    storage are gone on with. Raises what `tcpx.tune` raises.
+    give its calls. `trials`, 100 by default, and `budget` are for all together, but for comparisons in fresh processes:
+    each function gets as much of them as it has of the time that the payload takes, measured; what takes less than a
+    hundredth is left as it is. A winner is kept where it is known to be faster than the defaults and the payload is
+    right and not slower with it, in `processes` or more pairs of fresh processes; with 0 it is kept as it is. Functions
+    of which the file has a record for this schedule, target and machine are not tuned, in whatever payload they were.
+    With `resume`, studies of the storage are gone on with. Raises what `tcpx.tune` raises.
     """
+    started = monotonic()
     module = module_of(module)
     check_arguments(locals())
     tcpx.load_target(target).require_cpu()
@@ -107,13 +109,15 @@ def tune_by_kernel(
         processes=processes,
         early_stop=early_stop,
         listener=listener,
+        started=started,
     ).study()
 
 
 @dataclass(slots=True)
 class ByKernel:
     """One run. `recorded` are the values of functions that hold by now, as records have them, `own` those that were
-    found for the payload's own knobs, beside what functions had then."""
+    found for the payload's own knobs, beside what functions had then. `confirming` are the seconds of comparisons in
+    fresh processes, which do not count in the budget."""
 
     module: tcpx.Module
     schedule: tcpx.Schedule
@@ -136,9 +140,10 @@ class ByKernel:
     processes: int
     early_stop: int | None
     listener: Listener
-    started: float = field(default_factory=monotonic)
+    started: float
     recorded: dict[str, Value] = field(default_factory=dict[str, Value])
     own: dict[str, Value] = field(default_factory=dict[str, Value])
+    confirming: float = 0.0
     rivals: Rivals = field(init=False)
 
     def study(self) -> ModelStudy:
@@ -152,7 +157,7 @@ class ByKernel:
         records = self._records(parts)
         before = self._params(parts)
         shares = self._shares(parts, before)
-        left, trials, budget = sum(shares.values()), self.trials, self.budget
+        left, trials = sum(shares.values()), self.trials
         outcomes: list[Outcome] = []
         wanted = sorted(dict.fromkeys([*parts.keys.values(), ""]), key=lambda key: -shares.get(key, 0.0))
         for number, key in enumerate(wanted, 1):
@@ -160,16 +165,18 @@ class ByKernel:
             calls = sum(parts.sizes_of_calls(key, self._sizes()[:1]).values()) if key else 1
             known = Outcome(self.module.main.name, parts.named(key), share, calls)
             why = self._left_alone(parts, key, share, records)
+            budget = self._budget()
+            why = why or (f"defaults: {SPENT}" if budget == 0 else "")
             if why:
                 outcomes.append(replace(known, verdict=why))
             else:
                 part = parts.part(key, self._sizes(), self.recorded, self.own)
                 most = max(FEWEST, round(trials * share / left))
-                seconds = None if budget is None else max(0.0, budget) * share / left
+                seconds = None if budget is None else budget * share / left
                 self._say(f"{number} of {len(wanted)}: {known.name}, {share:.1%} of the time, up to {most} candidates")
                 study = self._tuned(part, most, seconds)
                 trials = max(0, trials - len(study.candidates))
-                budget = None if budget is None else budget - study.preparing - study.seconds
+                self.confirming += study.measuring
                 outcomes.append(self._judged(parts, part, study, known))
                 if study.is_interrupted:
                     return ModelStudy(self.module, self.path, tuple(outcomes), is_interrupted=True)
@@ -272,7 +279,8 @@ class ByKernel:
         best, first = study.best, study.first
         known = replace(known, alone=part.alone, candidates=len(study.candidates))
         if best is None or best.relative is None or first is None or first.comparison is None:
-            return replace(known, verdict="defaults: no candidate is right")
+            why = "no candidate is right" if study.candidates else SPENT
+            return replace(known, verdict=f"defaults: {why}")
         known = replace(known, seconds=first.comparison.seconds / part.calls)
         if best.c_hash == first.c_hash:
             return replace(known, verdict="defaults: nothing is faster")
@@ -288,7 +296,7 @@ class ByKernel:
         else:
             self.own = study.params
         self._say(f"{known.name}: the whole with its winner, and without")
-        found = self.rivals.compared(self._params(parts), before)
+        found = self._compared(self._params(parts), before)
         known = replace(known, whole=found if isinstance(found, Comparison) else None)
         why = _why_not(found, part.alone)
         if why:
@@ -296,6 +304,16 @@ class ByKernel:
             return replace(known, verdict=f"reverted: {why}")
         write_record(self.path, replace(made, provenance={**made.provenance, **known.provenance}))
         return replace(known, verdict=KEPT)
+
+    def _compared(self, params: Mapping[str, Value], others: Mapping[str, Value]) -> Comparison | str | None:
+        began = monotonic()
+        found = self.rivals.compared(params, others)
+        self.confirming += monotonic() - began
+        return found
+
+    def _budget(self) -> float | None:
+        """The seconds that are left."""
+        return None if self.budget is None else max(0.0, self.budget + self.confirming + self.started - monotonic())
 
     def _record_of(self, part: Part, study: Study) -> TunedRecord:
         setting = setting_of(self.module, self.schedule, self.target, self.threads)
@@ -315,7 +333,7 @@ class ByKernel:
         if not records and len(kept) < 2:
             return kept[0].whole if kept else None
         self._say("the whole with all records, and with its defaults")
-        found = self.rivals.compared(self._params(parts), self.params)
+        found = self._compared(self._params(parts), self.params)
         return found if isinstance(found, Comparison) else None
 
 

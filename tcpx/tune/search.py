@@ -32,6 +32,7 @@ MOST_REPEATS: Final = 50
 FEW: Final = 5
 """It is asked so many times again once another point was tried in its place."""
 UNTRIED: Final = "untried"
+INTERRUPTED: Final = "interrupted: --resume goes on with it"
 MOST_LISTED: Final = 10_000
 """Among so many points in order one is looked for that was not tried."""
 POLL_SECONDS: Final = 0.1
@@ -207,7 +208,9 @@ class Search:
                 self.notes.append(f"#{candidate.number} does not run any more: {error}")
                 continue
             break
-        while not self.stopped and (batch := self.ledger.take_over(self.key, self._room(evaluator))):
+        while not (self.stopped or self._is_spent()) and (
+            batch := self.ledger.take_over(self.key, self._room(evaluator))
+        ):
             self._evaluate(batch, evaluator, sampler)
 
     def _evaluate(self, batch: Sequence[Candidate], evaluator: Executor, sampler: Sampler) -> None:
@@ -227,6 +230,12 @@ class Search:
             if candidate.verdict is Verdict.WORKERS_GONE:
                 raise TrialError(candidate.verdict, candidate.reason)
 
+    def _say_of_final(self, phase: str) -> None:
+        """Tell which set of the final comparison begins; after Ctrl-C none does. Raises TrialError then."""
+        if self.stopped:
+            raise TrialError(Verdict.RUNNING, "interrupted")
+        self._say(phase)
+
     def _say(self, phase: str, done: Sequence[Candidate] = (), best: Candidate | None = None) -> None:
         """Tell the listener what came out, or what begins."""
         found = best.comparison if best is not None else None
@@ -235,14 +244,18 @@ class Search:
         request, names = self.request, self.space.search.names
         self.listener(Progress(tuple(done), known, best, seconds, request.budget, request.trials, share, phase, names))
 
+    def _is_spent(self) -> bool:
+        """Whether all that came before took as long as the budget allows."""
+        return self.request.budget is not None and monotonic() - self.started >= self.request.budget
+
     def _is_over(self) -> bool:
         request = self.request
         if self.stopped:
-            self.notes.append("interrupted: --resume goes on with it")
+            self.notes.append(INTERRUPTED)
         elif self.ledger.count(self.key) >= request.trials:
             self.notes.append(f"all {request.trials} trials are done")
-        elif request.budget is not None and monotonic() - self.started >= request.budget:
-            self.notes.append(f"the budget of {request.budget:g} s is spent")
+        elif self._is_spent():
+            self.notes.append(f"the budget is spent, after {monotonic() - self.started:.0f} s")
         elif request.early_stop is not None and self.since_best >= request.early_stop:
             self.notes.append(f"none of {self.since_best} candidates in a row was faster")
         else:
@@ -266,9 +279,9 @@ class Search:
                 first,
                 request.has_schedule,
                 request.processes,
-                lambda phase: self._say(phase, best=best),
+                self._say_of_final,
             )
-            self.notes += final.notes
+            self.notes += (*final.notes, *([INTERRUPTED] if self.stopped else []))
         roof = self._roof_over(final.seconds or (found.seconds if found is not None else None), evaluator)
         return Study(
             request.module,

@@ -66,7 +66,7 @@ class Study:
     preparing: float = 0.0
     """Seconds before it: the space of the schedule, the limits of the machine."""
     measuring: float = 0.0
-    """Seconds behind it: the winner again, in fresh processes."""
+    """Seconds behind it, which count in no budget: the winner again, in fresh processes."""
     names: tcpx.KnobNames = tcpx.KnobNames({})
     """What knobs are called where people read: the shortest names that tell them apart."""
 
@@ -79,6 +79,11 @@ class Study:
             lambda: text_cell(repr(self)[1:-1], self.text(), "print(study.text())"),
             "study.html('page.html')",
         )
+
+    @property
+    def searching(self) -> float:
+        """The seconds that count in a budget: all but those of the final comparison."""
+        return self.preparing + self.seconds
 
     @property
     def keeps_defaults(self) -> bool:
@@ -174,7 +179,8 @@ class Study:
             lines.append(f"{sum(parts.values()):.0f} s: {told}")
         best = self.best
         if best is None:
-            lines.append("no candidate is right: there is no winner")
+            why = "no candidate is right" if self.candidates else "no candidate was tried"
+            lines.append(f"{why}: there is no winner")
         else:
             knobs = changed_knobs(best, self.names, self.candidates) or "no knobs"
             kept = f"the defaults, #{self.first.number}: " if self.keeps_defaults and self.first is not None else ""

@@ -58,20 +58,22 @@ def tune(
 ) -> Study:
     """Find fast values for the knobs of a schedule.
 
-    `trials` candidates at most (100), in `budget` seconds from the call on; all go into the ledger `storage`, and
-    `resume` goes on with what it has. `sizes` are values of the payload's symbols, one mapping per workload; `params`
-    pins knobs; `space` is a YAML file (docs/tuning.md); `seeds` are points to try first, as params, or the nearest
-    there are. `workers` compile at once. A candidate gets `limits` of time and `memory` bytes. `executor` is `local`,
-    or `dask://HOST:PORT`; where its workers have several kinds of processors, each kind gets a study, and those after
-    the first are its `others`; a study whose workers are all gone comes last, and where none is left that is an error.
-    `early_stop` ends the search after so many candidates that are not faster.
-    At the end, beyond the budget, the winner is compared with the defaults and with the payload compiled without a
-    schedule, in `processes` or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
-    and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
+    `trials` candidates at most (100), in `budget` seconds from the call on; the candidates that are tried when these
+    are over are tried to their end. All go into the ledger `storage`, and `resume` goes on with what it has. `sizes`
+    are values of the payload's symbols, one mapping per workload; `params` pins knobs; `space` is a YAML file
+    (docs/tuning.md); `seeds` are points to try first, as params, or the nearest there are. `workers` compile at once. A
+    candidate gets `limits` of time and `memory` bytes. `executor` is `local`, or `dask://HOST:PORT`; where its workers
+    have several kinds of processors, each kind gets a study and an equal part of the budget, and those after the first
+    are its `others`; a study whose workers are all gone comes last, and where none is left that is an error.
+    `early_stop` ends the search after so many candidates that are not faster. At the end, beyond the budget, the winner
+    is compared with the defaults and with the payload compiled without a schedule, in `processes` or more sets of fresh
+    processes, whose time the listener hears before; with 0 it is not. Where this does not show that the winner is
+    faster than the defaults, these are the winner. Ctrl-C ends the search and keeps what it found; a second one ends it
+    at once. Raises ScheduleError, ArgumentError, LedgerError.
     """
+    started = monotonic()
     module = module_of(module)
     check_arguments(locals())
-    started = monotonic()
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()
     given = tuple(Workload(tuple(sorted(size_values(values).items()))) for values in sizes)
     program = tcpx.program_or_default(schedule)
@@ -110,8 +112,12 @@ def tune(
     for wanted in seeds:
         narrowed.require_known(wanted)
     studies: list[Study] = []
-    for cpu in cpus_of(executor):
-        studies.append(_tuned(request, cpu, narrowed, storage, resume, listener, started))
+    kinds, spent = cpus_of(executor), 0.0
+    for number, cpu in enumerate(kinds):
+        left = None if request.budget is None else (request.budget - spent) / (len(kinds) - number)
+        shared = replace(request, budget=left)
+        studies.append(_tuned(shared, cpu, narrowed, storage, resume, listener, started))
+        spent += studies[-1].searching
         started = monotonic()
     if all(study.cut_off for study in studies):
         raise no_workers_left(studies, storage)

@@ -186,6 +186,10 @@ def test_a_function_has_the_sizes_of_its_calls_and_other_constants_in_each() -> 
         np.testing.assert_allclose(found, np.matmul(arrays[0], arrays_of[weights]), rtol=1e-5, atol=1e-5)
 
 
+def test_a_spent_budget_leaves_defaults(tune: Tune) -> None:
+    assert verdicts(tune(budget=0.0))["@net.r0"] == "defaults: the budget is spent"
+
+
 def test_a_space_file_of_knobs_is_refused(tune: Tune, tmp_path: Path) -> None:
     (tmp_path / "space.yaml").write_text("knobs:\n  slow: [true]\n")
     with pytest.raises(tcpx.ArgumentError, match="a space file of several functions has no knobs"):

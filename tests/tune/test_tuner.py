@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +18,11 @@ from pathlib import Path
 import pytest
 
 import tcpx
-from tcpx.tune import model, search
+from tcpx.tune import model, search, tuner
 from tcpx.tune.duel import QUICK
+from tcpx.tune.evaluation import Evaluator
 from tcpx.tune.final_comparison import FinalComparison
+from tcpx.tune.fresh_processes import set_text
 from tcpx.tune.ledger import Ledger
 from tcpx.tune.page.study_page import study_page
 from tcpx.tune.progress import Progress, line_of
@@ -260,6 +263,44 @@ def test_what_there_is_without_a_schedule_is_the_default_policy(tmp_path: Path) 
         tcpx.parse(PAYLOAD), sizes=[{"N": 4}], trials=1, effort=QUICK, processes=2, target="generic", workers=1
     )
     assert study.final.against_no_schedule is None
+
+
+def test_a_budget_counts_all_but_the_final_comparison(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that goes on by 60 s in the preparation, by 30 s in each candidate, and in the comparison."""
+    now, phases = [0.0], list[str]()
+
+    def listener(progress: Progress) -> None:
+        phases.append(progress.phase)
+        now[0] += 60.0 if progress.phase.startswith("finding") else 30.0 if not progress.phase.startswith("co") else 0.0
+
+    def final(
+        _: Evaluator, winner: object, rivals: list[object], processes: int, on_set: Callable[[str], None]
+    ) -> object:
+        on_set("set 1 of 2 to 6")
+        return [Comparison(0.5, 0.4, 0.6, processes, 1e-6) for _ in rivals]
+
+    for module in (search, tuner):
+        monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Evaluator, "final", final)
+    study = tune(budget=150.0, processes=2, listener=listener, storage=None, workers=1)
+    assert [candidate.number for candidate in study.candidates] == [0, 1]
+    assert (study.preparing, study.seconds, study.searching) == (90.0, 60.0, 150.0)
+    assert study.final.against_no_schedule is not None
+    assert study.measuring == 60.0
+    assert "the budget is spent, after 150 s" in study.text()
+    (said,) = (phase for phase in phases if phase.startswith("measuring the winner again"))
+    assert re.search(r" in 2 to 6 sets of fresh processes: about \d+ to \d+ s, beyond the budget$", said)
+
+    spent = tune(budget=0.0, processes=2, listener=listener, storage=None)
+    assert spent.text().startswith("0 candidates")
+    assert "no candidate was tried: there is no winner" in spent.text()
+
+
+def test_how_long_sets_take() -> None:
+    """Each as long as those before."""
+    assert set_text(1, 5, 0.0) == "set 1 of 5 to 15"
+    assert set_text(2, 5, 4.0) == "set 2 of 5 to 15, 16 to 56 s more"
+    assert set_text(7, 5, 24.0) == "set 7 of 5 to 15, 4 to 36 s more"
 
 
 def test_another_payload_is_another_study(tune: Tune, tmp_path: Path) -> None:
