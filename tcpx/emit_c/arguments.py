@@ -53,10 +53,10 @@ class ArgumentCheck:
             return number
         array = as_array(value)
         if array is None:
-            raise _misfit(argument, ARRAY_LIKE, *no_array(value))
+            raise _misfit(argument, ARRAY_LIKE, *no_array(argument, value))
         wanted = argument.dtype.numpy
         if array.dtype != wanted and array.dtype.newbyteorder("=") != wanted:
-            raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype(np.{wanted})")
+            raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype({_in_python(wanted)})")
         if array.dtype == wanted and array.flags.aligned and _lies_well(argument, array):
             return array
         try:
@@ -65,14 +65,17 @@ class ArgumentCheck:
             raise _misfit(argument, "memory for a contiguous copy", str(error)) from error
 
     def as_it_is(self, position: int, value: object) -> Array:
-        """An argument that the kernel can go on reading where it lies. Raises ArgumentError for any other."""
+        """An argument that the kernel can go on reading where it lies, or a number, which nobody changes. Raises
+        ArgumentError for any other."""
         argument = self._signature.inputs[position]
+        if _is_plain_number(argument, value):
+            return self.adapt(position, value)
         wanted = argument.dtype.numpy
         array = as_array(value)
         if array is None:
-            raise _unbound(argument, ARRAY_LIKE, *no_array(value))
+            raise _unbound(argument, ARRAY_LIKE, *no_array(argument, value))
         if array.dtype != wanted:
-            raise _unbound(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype(np.{wanted})")
+            raise _unbound(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype({_in_python(wanted)})")
         if not _lies_well(argument, array):
             required = _ROWS if argument.is_strided else "a contiguous array in row-major order"
             or_else = "" if argument.is_strided or outer_strides(array) is None else ", or compile with `strided=True`"
@@ -86,6 +89,9 @@ class ArgumentCheck:
     def state(self, position: int, value: object) -> Array:
         """An argument that the kernel can write to where it lies. Raises ArgumentError for any other."""
         argument = self._signature.inputs[position]
+        if _is_plain_number(argument, value):
+            fix = f"{argument.name} = np.array(.., {_in_python(argument.dtype.numpy)}), and pass `{argument.name}`"
+            raise _unbound(argument, "an array without dims, which the call changes", shown_number(value), fix)
         array = self.as_it_is(position, value)
         if not array.flags.writeable:
             raise _unbound(argument, "an array that can be written to", "a read-only array", ".copy()")
@@ -278,14 +284,17 @@ def as_array(value: object) -> Array | None:
         return None
 
 
-def no_array(value: object) -> tuple[str, str]:
+def no_array(argument: Argument, value: object) -> tuple[str, str]:
     """What something is that `as_array` does not take, and what to write in its place."""
+    dtype = _in_python(argument.dtype.numpy)
     kind = type(value)
     found = kind.__qualname__
     if isinstance(value, np.ma.MaskedArray):
         return found, ".filled(0)"
+    if is_number(value):
+        return shown_number(value), f"np.full(shape, .., {dtype})"
     if not hasattr(value, "__dlpack__"):
-        return found, "np.asarray(..)"
+        return found, f"np.asarray(.., {dtype})"
     device = getattr(value, "__dlpack_device__", lambda: (_CPU, 0))()
     if device[0] not in (_CPU, _PINNED):
         return f"{found} in the memory of another device", ".cpu()" if hasattr(value, "cpu") else "np.asarray(..)"
@@ -302,13 +311,18 @@ def no_array(value: object) -> tuple[str, str]:
 
 def _view(value: object) -> object:
     """An array on the memory of what is given as `out`, if it is an array-like."""
+    if isinstance(value, np.generic):  # the array of a number would be a copy, which nobody sees
+        return cast("object", value)
     array = as_array(value)
-    return value if array is None or array.ndim == 0 else array
+    return value if array is None else array
 
 
 def _output(argument: Argument, value: object) -> Array:
     if type(value) is not np.ndarray:
-        found, fix = no_array(value)
+        if _is_plain_number(argument, value):
+            fix = f"out = np.empty((), {_in_python(argument.dtype.numpy)}), and pass `out`"
+            raise _misfit(argument, "an array without dims, as `out`", shown_number(value), fix)
+        found, fix = no_array(argument, value)
         is_array = hasattr(value, "__dlpack__") and not isinstance(value, np.generic)
         raise _misfit(argument, f"{ARRAY_LIKE}, as `out`", found, fix if is_array else None)
     array: Array = value
@@ -326,6 +340,18 @@ def _output(argument: Argument, value: object) -> Array:
     if not has_places_of_its_own(array):
         raise _misfit(argument, "a place of its own for every element", f"strides {array.strides} of bytes")
     return array
+
+
+def _is_plain_number(argument: Argument, value: object) -> bool:
+    """Whether it is a number for an argument without dims, and no array."""
+    return not argument.shape and not isinstance(value, np.ndarray) and is_number(value)
+
+
+def _in_python(dtype: np.dtype[np.generic]) -> str:
+    """A dtype as a program writes it."""
+    if dtype.kind == "V":
+        return f"ml_dtypes.{dtype}"
+    return "np.bool_" if dtype.kind == "b" else f"np.{dtype}"
 
 
 def _lies_well(argument: Argument, array: Array) -> bool:

@@ -89,16 +89,16 @@ class Kernel:
     """A compiled function. Call it with one array per input; it returns one array, or a tuple of them.
 
     An array is one of NumPy, or an object with DLPack or the buffer protocol, such as a tensor of PyTorch
-    (docs/other-arrays.md). Inputs may also be given by the names that the payload has for them, `kernel(x, w=w)`; one
-    named `out` only by position. They need the dtype and shape of the signature; those that are not contiguous are
-    copied, unless the signature says `strided` and they have whole rows. `out` takes an array, or a tuple of arrays,
-    to write the results to, which are returned as NumPy arrays on their memory: contiguous or strided in the same way,
-    writable and apart from the inputs. An input that is `inout` is written to as well, where it lies, and is the
-    result of its name; a size that no array has is an int. Safe to call
-    from several threads at once; while a call runs, no other thread may resize its arrays with `refcheck=False`, as
-    for NumPy's own functions. In a process that was forked from a thread that had called a kernel on several threads,
-    that thread runs kernels on one (a RuntimeWarning says so) where the OpenMP runtime is libgomp. Raises
-    ArgumentError, and TargetError where this CPU cannot run code for the target.
+    (docs/other-arrays.md); for an input without dims it may be a number that its dtype represents. Inputs may also be
+    given by the names that the payload has for them, `kernel(x, w=w)`; one named `out` only by position. They need the
+    dtype and shape of the signature; those that are not contiguous are copied, unless the signature says `strided` and
+    they have whole rows. `out` takes an array, or a tuple of arrays, to write the results to, which are returned as
+    NumPy arrays on their memory: contiguous or strided in the same way, writable and apart from the inputs. An input
+    that is `inout` is written to as well, where it lies, and is the result of its name; a size that no array has is an
+    int. Safe to call from several threads at once; while a call runs, no other thread may resize its arrays with
+    `refcheck=False`, as for NumPy's own functions. In a process that was forked from a thread that had called a kernel
+    on several threads, that thread runs kernels on one (a RuntimeWarning says so) where the OpenMP runtime is libgomp.
+    Raises ArgumentError, and TargetError where this CPU cannot run code for the target.
     """
 
     __slots__ = (
@@ -163,8 +163,8 @@ class Kernel:
     def bind(self, /, *arrays: object, out: object = None, **named: object) -> BoundCall:
         """A call of the kernel on these arrays, checked once: for calls again and again on the same memory.
 
-        The arrays are as for a call, except that each input has to be one that is passed as it is: a copy would not
-        follow the array. Without `out`, the outputs are allocated here, once. Two calls at the same time
+        The arrays and numbers are as for a call, except that each array has to be one that is passed as it is: a copy
+        would not follow the array. Without `out`, the outputs are allocated here, once. Two calls at the same time
         write to the same outputs, as calls with the same `out` do: bind once per thread. Raises ArgumentError, and
         TargetError where this CPU cannot run code for the target.
         """

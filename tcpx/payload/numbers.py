@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.limits import shortened
-from tcpx.payload.types import ScalarType, i1
+from tcpx.payload.types import ScalarType, bf16, i1
 
 Array = npt.NDArray[np.generic]
 
@@ -16,7 +16,7 @@ def is_number(value: object) -> bool:
     """Whether it is a number of Python or of NumPy, or an array of one without dims."""
     if isinstance(value, np.ndarray):
         return not isinstance(value, np.ma.MaskedArray) and cast("Array", value).ndim == 0
-    return isinstance(value, bool | int | float | np.bool_ | np.number)
+    return isinstance(value, (bool, int, float, np.bool_, np.number, bf16.numpy.type))  # a bf16 is no `np.number`
 
 
 def number_as(value: object, dtype: ScalarType) -> Array | None:

@@ -130,7 +130,7 @@ MATMUL_ERRORS: dict[str, tuple[Callable[[], tuple[object, ...]], str]] = {
         lambda: ([[1.0]], ones(1, 1)),
         "argument `a` does not fit tensor<[M]x[K]xf32>\n"
         "  required: a NumPy array, or an object with DLPack or the buffer protocol\n"
-        "  found: list\n  fix: np.asarray(..)",
+        "  found: list\n  fix: np.asarray(.., np.float32)",
     ),
     "masked": (
         lambda: (np.ma.masked_array(ones(1, 1)), ones(1, 1)),

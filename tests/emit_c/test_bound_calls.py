@@ -124,7 +124,7 @@ def misaligned(n: int) -> Array:
 ARRAY = "a NumPy array, or an object with DLPack or the buffer protocol"
 ROWS = "a contiguous array in row-major order"
 INPUT_ERRORS: dict[str, tuple[Callable[[], object], str, str, str]] = {
-    "list": (lambda: [1.0, 2.0, 3.0], ARRAY, "list", "np.asarray(..)"),
+    "list": (lambda: [1.0, 2.0, 3.0], ARRAY, "list", "np.asarray(.., np.float32)"),
     "masked": (lambda: np.ma.masked_array(ones(3)), ARRAY, "MaskedArray", ".filled(0)"),
     "dtype": (lambda: np.ones(3), "dtype float32", "dtype float64", ".astype(np.float32)"),
     "byte order": (lambda: ones(3).astype(">f4"), "dtype float32", "dtype >f4", ".astype(np.float32)"),

@@ -451,6 +451,13 @@ def test_heads_that_are_refused(head: str, message: str) -> None:
     assert message in refused(text).message
 
 
+def test_a_number_that_is_state_is_a_tensor_without_dims() -> None:
+    text = "func @f(%h: inout f32) -> %h: tensor<f32> {\n  tcp.return(%h)\n}\n"
+    fix = refused(text).fix
+    assert fix == "%h: inout tensor<f32>"
+    tcpx.parse(text.replace("%h: inout f32", fix))
+
+
 def test_an_attribute_says_the_same() -> None:
     text = "func @f(%h: tensor<4xf32>) -> tensor<4xf32> {inout = [[0, POSITION]]} {\n  tcp.return(%h)\n}\n"
     assert "inout tensor" in tcpx.parse(text.replace("POSITION", "0")).text()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ TAKEN = [
     ("f64", 2, 2.0),
     ("f64", np.float32(1.5), 1.5),
     ("f64", np.array(2), 2.0),
+    ("f64", ml_dtypes.bfloat16(1.5), 1.5),
     ("f64", float("inf"), float("inf")),
     ("f32", 0.1, np.float32(0.1)),
     ("f32", np.float64(0.5), 0.5),
@@ -73,3 +77,71 @@ def test_kernels_take_what_the_evaluator_takes() -> None:
     for given in (2**24 + 1, 1e300, np.float64(0.1), True):
         with pytest.raises(tcpx.ArgumentError, match="a number that f32 represents"):
             kernel(given)
+
+
+STATE = """\
+func @f(%a: {dtype}, %s: inout tensor<{dtype}>) -> (tensor<{dtype}>, %s: tensor<{dtype}>) {{
+  %t = tcp.reshape(%a) : tensor<{dtype}>
+  %y = tcp.{operation}(%t, %s) : tensor<{dtype}>
+  tcp.return(%t, %y)
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def sums() -> tcpx.Kernel:
+    return tcpx.compile(tcpx.parse(STATE.format(dtype="f32", operation="add")), target="generic")
+
+
+def test_bound_calls_take_numbers(sums: tcpx.Kernel) -> None:
+    for given in (1.5, 2, np.int64(-3), np.float64(0.25), np.float16(0.5), np.float32(7)):
+        state = np.array(1, np.float32)
+        bound = sums.bind(given, state)
+        bound()
+        assert bound()[0] == given
+        assert state == 1 + 2 * float(given)
+    for given in (2**24 + 1, 1e300, np.float64(0.1), True):
+        with pytest.raises(tcpx.ArgumentError, match="a number that f32 represents"):
+            sums.bind(given, np.array(1, np.float32))
+
+
+def test_a_bound_call_follows_an_array_without_dims(sums: tcpx.Kernel) -> None:
+    number, state = np.array(2, np.float32), np.array(0, np.float32)
+    bound = sums.bind(number, state)
+    bound()
+    number[...] = 5
+    bound()
+    assert state == 7
+    with pytest.raises(tcpx.ArgumentError, match="dtype float64"):
+        sums.bind(np.array(2.0), state)  # a number that changes, which a copy would not follow
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i1", "si64"])
+def test_state_and_out_are_arrays(dtype: str) -> None:
+    operation = "or" if dtype == "i1" else "add"
+    kernel = tcpx.compile(tcpx.parse(STATE.format(dtype=dtype, operation=operation)), target="generic")
+    numpy = SCALARS[dtype].numpy
+    number: Any = dtype == "i1" or 1
+    for call, given, name in (
+        (lambda s: kernel(number, s), number, "s"),
+        (lambda s: kernel.bind(number, s), numpy.type(number), "s"),
+        (lambda s: kernel(number, np.array(number, numpy), out=s), number, "out"),
+        (lambda s: kernel.bind(number, np.array(number, numpy), out=s), numpy.type(number), "out"),
+    ):
+        with pytest.raises(tcpx.ArgumentError, match="an array without dims") as caught:
+            call(given)
+        fix = str(caught.value.diagnostic.fix).partition(", and pass")[0].replace("..", "number")
+        names: dict[str, Any] = {"np": np, "ml_dtypes": ml_dtypes, "number": number}
+        exec(fix, names)  # noqa: S102 - as the message says
+        call(names[name])
+        if dtype != "bf16":  # which the buffer protocol does not know
+            call(memoryview(names[name]))
+
+
+def test_a_number_for_an_array_with_dims() -> None:
+    text = "func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {\n  %y = tcp.neg(%x) : tensor<[N]xf32>\n"
+    kernel = tcpx.compile(tcpx.parse(f"{text}  tcp.return(%y)\n}}\n"), target="generic")
+    with pytest.raises(tcpx.ArgumentError, match="required: a NumPy array") as caught:
+        kernel(1.5)
+    found = caught.value.diagnostic
+    assert (found.found, found.fix) == ("1.5", "np.full(shape, .., np.float32)")
