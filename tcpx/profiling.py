@@ -1,7 +1,8 @@
 """Where the time of a kernel goes: its statements outside of loops, measured, with what each computes."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, field
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -10,7 +11,7 @@ import numpy as np
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.cells import page_cell, table_cell
-from tcpx.costs.kernel_cost import statement_costs
+from tcpx.costs.kernel_cost import StatementCost, statement_costs
 from tcpx.emit_c.kernel import Kernel, KernelRequest, Timing, build_many
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
@@ -22,6 +23,8 @@ from tcpx.transform.language.embedded import Schedulable
 
 SECONDS: Final = 0.5
 """How long the kernel is called, at least."""
+NO_COST: Final = StatementCost(Counter(), 0.0, 0.0)
+"""Of what the model says nothing about, such as calls."""
 FEWEST: Final = 5
 """Calls that are measured, at least."""
 
@@ -30,10 +33,10 @@ FEWEST: Final = 5
 class ProfileRow:
     """A statement of a function that is outside of its loops.
 
-    `node` is the operation of the payload that it is called after, and `operation` its own name in the C. `seconds`
-    are those of one call of the kernel, `runs` how often it ran in it. `operations` are the scalar operations of these
-    runs, `l2_bytes` and `l3_bytes` what they read and write beyond the first and the second cache, by a model; 0 where
-    it has none, as of calls.
+    `node` is the operation of the payload that it is called after, and `operation` its own name in the C. `seconds` are
+    those of one call of the kernel, `runs` how often it ran in it. `operations` are the scalar operations of these
+    runs, `peaks` the same by the peak that limits them (`fma_f32`, `dot_ui8_si8`), `l2_bytes` and `l3_bytes` what they
+    read and write beyond the first and the second cache, by a model; 0 where it has none, as of calls.
     """
 
     function: str
@@ -45,6 +48,7 @@ class ProfileRow:
     operations: float
     l2_bytes: float
     l3_bytes: float
+    peaks: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __repr__(self) -> str:
         return brief("ProfileRow", f"@{self.function}", self.operation, f"{self.seconds:.3g} s, {self.runs} run(s)")
@@ -136,7 +140,8 @@ def profile(
     rows: list[ProfileRow] = []
     for timing in timings:
         held = timing.clock
-        cost = costs.get((held.function, held.operation))
+        cost = costs.get((held.function, held.operation), NO_COST)
+        peaks = {peak: float(number * timing.runs) for peak, number in cost.operations.items()}
         rows.append(
             ProfileRow(
                 held.function,
@@ -145,9 +150,10 @@ def profile(
                 held.callee,
                 timing.seconds,
                 timing.runs,
-                cost.operations * timing.runs if cost is not None else 0.0,
-                cost.l2 * timing.runs if cost is not None else 0.0,
-                cost.l3 * timing.runs if cost is not None else 0.0,
+                sum(peaks.values()),
+                cost.l2 * timing.runs,
+                cost.l3 * timing.runs,
+                peaks,
             )
         )
     signature = kernel.signature

@@ -1,13 +1,11 @@
 """What a payload has to do at given sizes, however it is scheduled: operations and bytes."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from tcpx.costs.operations import operations_of_block
 from tcpx.payload.evaluator import Array, bind_symbols
-from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import FuncOp, Module
-from tcpx.payload.runs import executions
+from tcpx.payload.ir import Module
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
 from tcpx.records import frozen
@@ -16,8 +14,8 @@ from tcpx.target import Target
 
 @frozen
 class Demand:
-    """`operations` by the peak that limits them (`fma_f32`, `dot_ui8_si8`: the loops of `tcpx.measure`), one for each
-    point of an iteration domain, two where it also sums. `bytes` are those of arguments, constants and results."""
+    """`operations` by the peak that limits them (`fma_f32`, `dot_ui8_si8`: the loops of `tcpx.measure`), counted as
+    those of a kernel are. `bytes` are those of arguments, constants and results."""
 
     operations: Mapping[str, float]
     bytes: float
@@ -26,37 +24,16 @@ class Demand:
 def demand_of(module: Module, target: Target, arrays: Sequence[Array]) -> Demand:
     """The demand of a call with these arguments. Raises ArgumentError where they tell no sizes.
 
-    Operations that declare no iteration domain count as bytes alone, so it is a lower bound. Loops of the payload count
-    as many times as their first iterations.
+    Operations that declare neither an iteration domain nor what they are made of count as bytes alone, so it is a lower
+    bound.
     """
     func = module.main
     sizes = bind_symbols(func, arrays)
     held = {id(v): v.type for v in (*func.args, *func.returned)}
     called = (op for run in module.reached(func) for op in run.walk())
     held |= {id(op.result): op.result.type for op in called if "constant" in op.attributes}
-    operations = dict(_operations(func, sizes, 1, target))
-    return Demand(operations, float(sum(_bytes(type_, sizes) for type_ in held.values())))
-
-
-def _operations(func: FuncOp, sizes: Mapping[str, int], runs: int, target: Target) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for op, known, times in executions(func.body, sizes, runs):
-        if op.callee is not None:
-            bound = {symbol.name: evaluate(size, known) for symbol, size in op.binding.items()}
-            found += _operations(op.callee, bound, times, target)
-        if isinstance(op, Structured) and not op.is_movement:
-            points = times * prod(evaluate(extent, known) for extent in op.domain())
-            sums = any(it.is_reduction for it in op.iterators())
-            found[_peak(op, target)] += points * (2 if sums else 1)
-    return found
-
-
-def _peak(op: Structured, target: Target) -> str:
-    """The loop of `tcpx.measure.instruction_loops` that does nothing but such operations."""
-    names = [dtype_of(value.type).name for value in op.inputs]
-    if len(names) == 2 and target.dot_width(names[0], names[1], op.acc_type.name) > 1:
-        return "_".join(["dot", *sorted(set(names), reverse=True)])
-    return "fma_f64" if op.acc_type.name == "f64" else "fma_f32"
+    operations = operations_of_block(func.body, sizes, target)
+    return Demand(dict(operations), float(sum(_bytes(type_, sizes) for type_ in held.values())))
 
 
 def _bytes(type_: Type, sizes: Mapping[str, int]) -> int:

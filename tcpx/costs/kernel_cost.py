@@ -6,17 +6,16 @@ values that loops carry, at no operation.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from tcpx.costs.footprint import Sites, Trip
+from tcpx.costs.operations import Operations, operations_of_loop, sizes_in_callee, taken
 from tcpx.payload.evaluator import Array, bind_symbols
-from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.gml_st import Conditional, If, Loop, OnSubset, StYield
+from tcpx.payload.ir import Block, FuncOp, Value
+from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
-from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
+from tcpx.payload.types import TensorType, VectorType
 from tcpx.records import frozen
 from tcpx.target import Target, target_at
 
@@ -50,10 +49,10 @@ def kernel_cost(func: FuncOp, target: Target, threads: int, arrays: Sequence[Arr
 
 @frozen
 class StatementCost:
-    """What one run of a statement does: scalar operations, two where one instruction multiplies and adds, and bytes
-    that come from beyond the first and the second cache."""
+    """What one run of a statement does: scalar operations by the peak that limits them, and bytes that come from beyond
+    the first and the second cache."""
 
-    operations: float
+    operations: Operations
     l2: float
     l3: float
 
@@ -72,61 +71,18 @@ def statement_costs(
                 case Bind():
                     sizes = bound(op, sizes)
                 case Conditional():
-                    visit(_taken(op, sizes), name, own, sizes)
+                    visit(taken(op, sizes, own), name, own, sizes)
                 case _ if op.callee is not None:
-                    visit(op.callee.body, op.callee.name, target_at(op.callee, target), _in_callee(op, sizes))
+                    visit(op.callee.body, op.callee.name, target_at(op.callee, target), sizes_in_callee(op, sizes))
                 case Loop():
                     walk = _Walk(target, own, threads, Sites())
                     walk.loop(op, sizes, ())
                     l2, l3 = (walk.sites.traffic(size) for size in (target.l1, target.l2))
-                    found[name, op.name or op.opcode] = StatementCost(_operations_of_loop(op, sizes), l2, l3)
+                    found[name, op.name or op.opcode] = StatementCost(operations_of_loop(op, sizes, own), l2, l3)
                 case _:
                     continue
 
     visit(func.body, func.name, target_at(func, target), bind_symbols(func, arrays))
-    return found
-
-
-def _taken(op: Conditional, sizes: Mapping[str, int]) -> Block:
-    """The branch that runs; the larger one where only the elements tell."""
-    if isinstance(op, If):
-        return op.then if op.predicate.evaluate(sizes) else op.orelse
-    return max(op.regions, key=lambda region: _operations(region, sizes))
-
-
-def _operations_of_loop(loop: Loop, sizes: Mapping[str, int]) -> float:
-    values = iterations(loop, sizes)
-    return len(values) * _operations(loop.body, {**sizes, loop.var.name: values[0]}) if values else 0.0
-
-
-def _in_callee(op: Operation, sizes: Mapping[str, int]) -> Mapping[str, int]:
-    """The sizes in the function that a call runs."""
-    return {**sizes, **{symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}}
-
-
-def _operations(block: Block, sizes: Mapping[str, int]) -> float:
-    """The scalar operations of one run of a block."""
-    found = 0.0
-    for op in block.ops:
-        match op:
-            case Bind():
-                sizes = bound(op, sizes)
-            case Loop():
-                found += _operations_of_loop(op, sizes)
-            case Conditional():
-                found += _operations(_taken(op, sizes), sizes)
-            case OnSubset() | StYield():
-                continue
-            case _ if op.callee is not None:
-                found += _operations(op.callee.body, _in_callee(op, sizes))
-            case _ if op.work != 0:
-                found += evaluate(op.work, sizes)
-            case Structured() if not op.is_movement and op.operands:
-                dtypes = {dtype_of(operand.type) for operand in op.operands}
-                lanes = prod(evaluate(dim, sizes) for dim in shape_of(op.result.type))
-                found += lanes * (2 if len(op.operands) == 3 and len(dtypes) == 1 else 1)
-            case _:
-                continue
     return found
 
 
@@ -148,7 +104,7 @@ class _Walk:
                 case Loop():
                     nested += self.loop(op, sizes, trips)
                 case Conditional():
-                    nested += self.block(_taken(op, sizes), sizes, trips)
+                    nested += self.block(taken(op, sizes, self.target), sizes, trips)
                 case StYield():
                     continue
                 case OnSubset():
@@ -158,7 +114,7 @@ class _Walk:
                     nested += evaluate(op.work, sizes) * ACCESS / self.target.lanes("f32")
                 case _ if op.callee is not None:
                     caller, self.target = self.target, target_at(op.callee, self.kernel)
-                    nested += self.block(op.callee.body, _in_callee(op, sizes), trips)
+                    nested += self.block(op.callee.body, sizes_in_callee(op, sizes), trips)
                     self.target = caller
                 case _ if op.work != 0:
                     nested += evaluate(op.work, sizes) / self.target.lanes("f32")

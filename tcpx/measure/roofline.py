@@ -1,7 +1,13 @@
 """The least time that a piece of work can take on this machine (Williams, Waterman and Patterson, 2009)."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from tcpx.measure.limits import Limits
 from tcpx.records import frozen
+
+PEAK: Final = "fma_f32"
+"""The peak of operations that have none of their own."""
 
 
 @frozen
@@ -10,7 +16,7 @@ class Work:
 
     operations: float
     bytes: float
-    peak: str = "fma_f32"
+    peak: str = PEAK
 
 
 @frozen
@@ -19,6 +25,16 @@ class Bound:
 
     seconds: float
     by: str
+
+
+def limit_of_operations(operations: Mapping[str, float], limits: Limits) -> Bound | None:
+    """The least time of operations by the peak that limits them, and the peak that sets most of it; None of no
+    operations, or where the machine has no peak. Kinds take turns; one without a peak of its own counts as `fma_f32`.
+    """
+    other = limits.rates.get(PEAK, 0.0)
+    rates = {kind: limits.rates.get(kind) or other for kind in operations}
+    spent = {kind: number / rates[kind] for kind, number in operations.items() if number and rates[kind]}
+    return Bound(sum(spent.values()), max(spent, key=lambda kind: spent[kind])) if spent else None
 
 
 def bound(work: Work, limits: Limits) -> Bound | None:

@@ -3,6 +3,7 @@
 import tcpx
 from tcpx.costs.demand import Demand, demand_of
 from tcpx.measure.limits import Limits
+from tcpx.measure.roofline import Bound, limit_of_operations
 from tcpx.records import frozen
 from tcpx.tune.problem import Problem
 from tcpx.tune.statistics import geometric_mean
@@ -35,26 +36,19 @@ def roof_of(problem: Problem, limits: Limits) -> Roof | None:
         return None
     heaviest = max(range(len(found)), key=lambda k: weights[k])
     return Roof(
-        geometric_mean([seconds for seconds, _ in found], weights),
-        found[heaviest][1],
+        geometric_mean([held.seconds for held in found], weights),
+        found[heaviest].by,
         geometric_mean([sum(demand.operations.values()) or 1.0 for demand in demands], weights),
         geometric_mean([demand.bytes or 1.0 for demand in demands], weights),
         limits,
     )
 
 
-def least_seconds(demand: Demand, limits: Limits) -> tuple[float, str] | None:
+def least_seconds(demand: Demand, limits: Limits) -> Bound | None:
     """max(operations / peaks, bytes / read bandwidth of the level that holds them), and what sets it; None where there
-    is nothing to do. Kinds of operations take turns; one without a peak of its own counts as `fma_f32`."""
+    is nothing to do."""
     level = f"read_{limits.level(demand.bytes)}"
-    spent = {kind: amount / _rate(kind, limits) for kind, amount in demand.operations.items() if _rate(kind, limits)}
-    found: list[tuple[float, str]] = []
-    if spent:
-        found.append((sum(spent.values()), max(spent, key=lambda kind: spent[kind])))
-    if demand.bytes and level in limits.rates:
-        found.append((demand.bytes / limits.rates[level], level))
-    return max(found, default=None)
-
-
-def _rate(kind: str, limits: Limits) -> float:
-    return limits.rates.get(kind) or limits.rates.get("fma_f32", 0.0)
+    computing = limit_of_operations(demand.operations, limits)
+    reading = Bound(demand.bytes / limits.rates[level], level) if demand.bytes and level in limits.rates else None
+    found = [held for held in (computing, reading) if held is not None]
+    return max(found, key=lambda held: held.seconds, default=None)
