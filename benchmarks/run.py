@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.bars import Bar, GroupBar, judge, judge_groups
 from benchmarks.busy_core import busy_core_bar
-from benchmarks.cold_compile import cold_compile_bar
+from benchmarks.cold_compile import cold_compile_bar, warm_compile_bar
 from benchmarks.command_times import command_bars
 from benchmarks.elementwise_graphs import graph_bars
 from benchmarks.import_time import import_bar
@@ -80,7 +80,7 @@ def judged(workloads: Sequence[Workload], groups: Sequence[GroupBar], rows: Sequ
     """Print every verdict, and whether the run counts; 1 if a bar is missed."""
     bars: dict[str, tuple[Bar, ...]] = {workload.name: workload.bars for workload in workloads}
     verdicts = [*judge(bars, rows), *judge_groups(groups, rows)]
-    verdicts += [import_bar(), cold_compile_bar(), busy_core_bar(), *command_bars()]
+    verdicts += [import_bar(), cold_compile_bar(), warm_compile_bar(), busy_core_bar(), *command_bars()]
     verdicts += [*model_bars(), *graph_bars(), *transformer_bars()]
     print("\n".join(verdict.text() for verdict in verdicts))
     print(judge_run(load_peer_figures(), [*known_peers(), AGAIN], rows).text())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import marshal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard, cast
 
 import yaml
 
+from tcpx.bytecode import place_with_bytecode, store, stored, version_of
+from tcpx.installed import TABLES
 from tcpx.payload.text.file import open_regular
 from tcpx.records import frozen
 from tcpx.target.errors import TargetError
@@ -100,7 +104,7 @@ class Node:
         return tuple(x.text() for x in self.items())
 
 
-def _document(loader: Any) -> object:  # noqa: ANN401 - PyYAML's, of which the one in C has no types
+def _checked_document(loader: Any) -> object:  # noqa: ANN401 - PyYAML's, of which the one in C has no types
     """The document of a loader, in which a mapping has a key once: YAML would take the last one."""
     root = loader.get_single_node()
     left, seen = [root], set[int]()
@@ -121,12 +125,27 @@ def _document(loader: Any) -> object:  # noqa: ANN401 - PyYAML's, of which the o
     return None if root is None else loader.construct_document(root)
 
 
+def _document(path: Path, content: bytes) -> object:
+    """The document of a table. That of an installed one is stored with the bytecode: to parse those tables again takes
+    every process 0.1 s."""
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if not path.is_relative_to(TABLES):
+        return _checked_document(loader(content))
+    place = place_with_bytecode(path.with_suffix(".py"), ".table")
+    key = f"{version_of(Path(__file__))} {yaml.__version__} {hashlib.sha256(content).hexdigest()}"
+    known = stored(place, key)
+    if known is not None:
+        return marshal.loads(known)
+    document = _checked_document(loader(content))
+    store(place, key, marshal.dumps(cast("Any", document)))
+    return document
+
+
 def read_table(path: Path) -> Node:
     """The root of the YAML file. Raises TargetError if it cannot be read, or is not YAML."""
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         with open_regular(path) as file:
-            document = _document(loader(file))
+            document = _document(path, file.read())
     except OSError as error:
         raise TargetError(f"{path.name} cannot be read", required="a target table", found=str(error)) from error
     except yaml.YAMLError as error:

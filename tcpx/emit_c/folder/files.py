@@ -1,6 +1,7 @@
 """The files of a kernel: written to a folder, and read from one."""
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from tcpx.emit_c.folder.fields import unreadable
 from tcpx.emit_c.folder.header import header
 from tcpx.emit_c.folder.main_program import main_program
 from tcpx.emit_c.folder.manifest import Manifest, read_manifest
-from tcpx.emit_c.memory import Bytes, aligned_copy
+from tcpx.emit_c.memory import Bytes, aligned_block
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
@@ -133,20 +134,35 @@ def read_folder(folder: Path) -> KernelFiles:
 
 
 def _constants(path: Path, manifest: Manifest) -> Bytes:
+    """The constants, read to where the kernel reads them: weights take most of the memory."""
     size = manifest.signature.constants_bytes
-    content = _checked(path, manifest) if size else b""
-    if len(content) != size:
-        raise unreadable(str(path), f"{size} bytes", f"{len(content)} bytes")
-    return aligned_copy(content)
+    if not size:
+        return aligned_block(0)
+    try:
+        with open_regular(path) as file:
+            length = os.fstat(file.fileno()).st_size
+            block = aligned_block(size if length == size else 0)
+            count = file.readinto(block.data)
+    except OSError as error:
+        raise _no_file(path, error) from error
+    if count != size:
+        raise unreadable(str(path), f"{size} bytes", f"{length} bytes")
+    _check(path, manifest, block.data)
+    return block
 
 
 def _checked(path: Path, manifest: Manifest) -> bytes:
     """What a file holds, if that is what was written."""
     content = _read(path)
+    _check(path, manifest, content)
+    return content
+
+
+def _check(path: Path, manifest: Manifest, content: Content) -> None:
+    """Raise ArgumentError for what is not what was written."""
     if hashlib.sha256(content).hexdigest() != manifest.digests.get(path.name):
         fix = "save the kernel again; to change C by hand, compile and call it without tcpx"
         raise unreadable(str(path), "the file as it was written", "another digest", fix)
-    return content
 
 
 def _read(path: Path) -> bytes:
@@ -154,4 +170,8 @@ def _read(path: Path) -> bytes:
         with open_regular(path) as file:
             return file.read()
     except OSError as error:
-        raise unreadable(str(path), "a file that can be read", error.strerror or str(error)) from error
+        raise _no_file(path, error) from error
+
+
+def _no_file(path: Path, error: OSError) -> ArgumentError:
+    return unreadable(str(path), "a file that can be read", error.strerror or str(error))

@@ -4,8 +4,8 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from tcpx.files_read import note_followed, note_missed, note_opened
 from tcpx.limits import LARGEST_TEXT
@@ -31,7 +31,7 @@ def printable(character: str) -> str:
     return f"`{character}`" if character.isprintable() else f"U+{ord(character):04X}"
 
 
-def open_regular(path: str | Path) -> BinaryIO:
+def open_regular(path: str | Path) -> BufferedReader:
     """A file opened for reading its bytes. Raises OSError, also for what is no file: a pipe may never end."""
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "A path with a NUL character", str(path))

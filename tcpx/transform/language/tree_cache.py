@@ -4,27 +4,22 @@ Parsing the library takes 0.4 s in every process, loading its trees a quarter of
 text, its path or the code that parses has changed.
 """
 
-import hashlib
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import fields
 from functools import cache
-from importlib.util import cache_from_source
 from io import BytesIO
-from os import getpid
 from pathlib import Path
-from threading import get_ident
 from typing import Final, cast
 
+from tcpx.bytecode import place_with_bytecode, store, stored, version_of
 from tcpx.installed import LIBRARY, PACKAGE
 from tcpx.payload.diagnostics import Location
 from tcpx.transform.language import syntax as ast
 
 Reduced = tuple[Callable[..., object], tuple[object, ...]]
 _FOLDER: Final = Path(__file__).parent
-_DIGEST: Final = hashlib.sha256().digest_size
 
 
 def cached_tree(text: str, path: str, read: Callable[[str, str], ast.File]) -> ast.File:
@@ -33,32 +28,24 @@ def cached_tree(text: str, path: str, read: Callable[[str, str], ast.File]) -> a
     if not file.is_relative_to(LIBRARY):
         return read(text, path)
     name = "-".join(file.relative_to(LIBRARY).with_suffix("").parts)
-    place = Path(cache_from_source(str(_FOLDER / f"{name}.py"))).with_suffix(".tree")
-    key = hashlib.sha256("\0".join((text, path, _code())).encode()).digest()
-    with suppress(OSError):  # not there, or not to be read
-        content = place.read_bytes()
-        pickled = content[2 * _DIGEST :]
-        if content[: 2 * _DIGEST] == key + hashlib.sha256(pickled).digest():
-            tree: ast.File = pickle.loads(pickled)
-            return tree
+    place, key = place_with_bytecode(_FOLDER / f"{name}.py", ".tree"), "\0".join((text, path, _code()))
+    pickled = stored(place, key)
+    if pickled is not None:
+        tree: ast.File = pickle.loads(pickled)
+        return tree
     tree = read(text, path)
     if not sys.dont_write_bytecode:
         stream = BytesIO()
         _Pickler(stream, protocol=pickle.HIGHEST_PROTOCOL).dump(tree)
-        made = place.with_name(f".{place.name}.{getpid()}.{get_ident()}")
-        with suppress(OSError):  # no place for bytecode
-            place.parent.mkdir(parents=True, exist_ok=True)
-            made.write_bytes(key + hashlib.sha256(stream.getvalue()).digest() + stream.getvalue())
-            made.replace(place)
+        store(place, key, stream.getvalue())
     return tree
 
 
 @cache
 def _code() -> str:
-    """The version of the code that parses: sizes and times of its files, as Python compares its sources."""
+    """The version of the code that parses."""
     sources = [*sorted(_FOLDER.glob("*.py")), _FOLDER / "grammar.lark", PACKAGE / "payload" / "diagnostics.py"]
-    known = [(source.name, status.st_size, status.st_mtime_ns) for source in sources if (status := source.stat())]
-    return f"{sys.version} {known}"
+    return version_of(*sources)
 
 
 class _Pickler(pickle.Pickler):
