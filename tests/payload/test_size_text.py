@@ -12,7 +12,7 @@ SYMBOLS = {"N": Symbol("N"), "M": Symbol("M")}
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "7", "N", "999999999999999999", "9223372036854775807", "2*N + 1", "ceildiv(N, 4)*M", "-3"]
+    "text", ["0", "7", "N", "999999999999999999", "9223372036854775807", "2*N + 1", "M*ceildiv(N, 4)", "-3"]
 )
 def test_it_is_the_size_that_is_printed(text: str) -> None:
     assert to_text(parse_size(text, SYMBOLS)) == text
