@@ -32,6 +32,7 @@ from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.target.recipe_costs import regions
 from tcpx.transform.arguments import value_of
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.position_values import Forms
 from tcpx.transform.vectors.instruction_count import instructions_of_vector
 
 Arguments = tuple[RuntimeValue, ...]
@@ -309,6 +310,12 @@ def _end(position: int) -> Builtin:
     return end
 
 
+def _only_positions(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    forms = Forms(state.module.constants)
+    ops = _ops(args[0], state, frame, node)
+    return bool(ops) and all(op.results and all(forms.counts(v) for v in op.results) for op in ops)
+
+
 def _exists(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     (handle,) = args
     if isinstance(handle, OperandHandle | DimHandle):
@@ -449,6 +456,7 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "starting": _starting,
     "outermost": _end(0),
     "innermost": _end(-1),
+    "only_positions": _only_positions,
     "exists": _exists,
     "len": _len,
     "epilogue": _epilogue,

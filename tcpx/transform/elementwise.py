@@ -1,7 +1,7 @@
 """Operations that compute an element of each result from elements at one place: as one operation, and which of them can
 be one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeGuard
 
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, dims, index_operands, map_dim, map_text
@@ -11,6 +11,9 @@ from tcpx.payload.sizes import Dim, Symbol, substitute
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.transform import new
 from tcpx.transform.editing import source_name
+
+Counted = Callable[[Value, IndexingMap, IndexingMap], Position | None]
+"""Of a value, an index and the dims that it is in: the element there, if that is a position."""
 
 
 def is_pointwise(op: Operation | None) -> TypeGuard[Structured]:
@@ -46,16 +49,20 @@ def _read_at(indexing_map: IndexingMap, index: Mapping[Symbol, Dim]) -> Indexing
     return tuple(substitute(e, {**index}) for e in indexing_map)
 
 
-def merged(ops: Sequence[Structured], used: Sequence[Value]) -> Operation:
+def merged(
+    ops: Sequence[Structured], used: Sequence[Value], counted: Counted = lambda value, index, dims: None
+) -> Operation:
     """A detached operation that computes the results `used` of pointwise operations of one shape, given in an order in
-    which they can be computed. Raises VerifyError where one reads the result of another at other places."""
-    return _Merged(shape_of(used[0].type)).of(ops, used)
+    which they can be computed. Elements that are `counted` are positions in it, and not read. Raises VerifyError where
+    one reads the result of another at other places."""
+    return _Merged(shape_of(used[0].type), counted).of(ops, used)
 
 
 class _Merged:
     """The body of the one operation, and what it reads."""
 
-    def __init__(self, shape: Sequence[Dim]) -> None:
+    def __init__(self, shape: Sequence[Dim], counted: Counted) -> None:
+        self.counted = counted
         self.dims = dims(*(f"d{k}" for k in range(len(shape))))
         self.block = Block([])
         self.elements: dict[Value, Value] = {}
@@ -113,6 +120,9 @@ class _Merged:
             return self.literals[value]
         if repeats(made):
             return self._element(made.inputs[0], _read_at(made.maps()[0], _places(made, indexing_map)), reader)
+        position = self.counted(value, indexing_map, self.dims)
+        if position is not None:
+            return self._counting(position)
         key = value, indexing_map
         if key not in self.arguments:
             self.arguments[key] = Value(value.name.split(".")[0], dtype_of(value.type), self.block)
@@ -125,7 +135,9 @@ class _Merged:
         return self._build(new.literal(made.number or 0, dtype_of(made.result.type)), made)
 
     def _position(self, position: Position, index: Mapping[Symbol, Dim]) -> Value:
-        at = Position(substitute(position.expression, {**index}), position.dtype, position.origin)
+        return self._counting(Position(substitute(position.expression, {**index}), position.dtype, position.origin))
+
+    def _counting(self, at: Position) -> Value:
         if at not in self.positions:
-            self.positions[at] = Value(f"at{len(self.positions)}", position.dtype, self.block)
+            self.positions[at] = Value(f"at{len(self.positions)}", at.dtype, self.block)
         return self.positions[at]

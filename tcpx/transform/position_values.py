@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from tcpx.payload.constants import Constants
-from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_dim
-from tcpx.payload.interfaces import Elementwise, Structured, pieces_of_all
+from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_coefficients, map_dim
+from tcpx.payload.interfaces import Elementwise, Position, Structured, pieces_of_all
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.sizes import Dim, Symbol, is_less_equal, substitute
-from tcpx.payload.types import dtype_of, i1, shape_of, si64
+from tcpx.payload.sizes import Dim, Size, Symbol, is_less_equal, substitute
+from tcpx.payload.types import TensorType, dtype_of, i1, shape_of, si32, si64
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 from tcpx.transform.bodies import Body, applied, factors_of_sum
-from tcpx.transform.elementwise import is_pointwise
+from tcpx.transform.elementwise import fills, is_pointwise
 
 
 def place(dim: int) -> Symbol:
@@ -70,6 +71,8 @@ class Cases:
     no: float
 
 
+DEEPEST: Final = 64
+"""Operations that the form of a value is followed through."""
 Form = float | Index | Data | Cases
 
 
@@ -79,13 +82,36 @@ class Forms:
     def __init__(self, constants: Constants) -> None:
         self.constants = constants
         self.known: dict[Value, Form] = {}
+        self.depth = 0
 
     def of(self, value: Value) -> Form:
-        """What the elements of a value are."""
+        """What the elements of a value are, as far as a few operations say."""
         if value not in self.known:
+            data = Data(value, places(len(shape_of(value.type))))
+            if self.depth == DEEPEST:
+                return data
+            self.depth += 1
             found = self._of(value)
-            self.known[value] = Data(value, places(len(shape_of(value.type)))) if found is None else found
+            self.depth -= 1
+            self.known[value] = data if found is None else found
         return self.known[value]
+
+    def counts(self, value: Value) -> bool:
+        """Whether the elements of a value are positions, whatever the data are."""
+        own = places(len(shape_of(value.type)))
+        return isinstance(value.type, TensorType) and self.position(value, own, own) is not None
+
+    def position(self, value: Value, index: IndexingMap, dims: IndexingMap) -> Position | None:
+        """The element of a value at an index over these dims, if that is a sum of positions and a size."""
+        dtype = dtype_of(value.type)
+        form = self.of(value) if dtype in (si32, si64) else None
+        if not isinstance(form, Index):
+            return None
+        expression = substitute(form.expression, {place(k): entry for k, entry in enumerate(index)})
+        names = [name for name in map(map_dim, dims) if name is not None]
+        origin = substitute(expression, {dim_symbol(name): 0 for name in names})
+        moving = map_coefficients(expression - origin)
+        return Position(expression - origin, dtype, origin) if moving is not None else None
 
     def _of(self, value: Value) -> Form | None:
         op = value.defining_op
@@ -94,6 +120,9 @@ class Forms:
         if op.stored_array is not None:
             array = self.constants.get(op.stored_array)
             return None if array is None else _stored(array)
+        repeated = op.attributes.get("value")
+        if fills(op) and isinstance(repeated, Size):
+            return Index(repeated)
         if is_pointwise(op):
             return self._computed(op, op.results.index(value))
         return self._shown(op, value)

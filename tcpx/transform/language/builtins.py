@@ -80,6 +80,13 @@ FUNCTIONS = _table(
     Function(
         "prologue", ("operand",), Static.OP, "the first op of the elementwise chain that leads to an operand alone"
     ),
+    Function(
+        "only_positions",
+        ("op",),
+        Static.BOOL,
+        "whether all that an op computes are positions, such as an iota: `fuse_elementwise` computes them where they"
+        " are read",
+    ),
     Function("clusters", ("ops",), Static.LIST, "the lists of elementwise ops that `fuse_elementwise` can make one of"),
     Function(
         "row_clusters",

@@ -18,15 +18,17 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.editing import erase_dead, rename_inside, source_name
 from tcpx.transform.elementwise import is_pointwise, merged
+from tcpx.transform.position_values import Forms
 
 
 @register
 class FuseElementwise(Transform):
     """Merge elementwise operations of one shape, and all on the paths between them, into one operation.
 
-    Its body computes them element by element, including the broadcasts, fills and numbers that they read. It has one
-    result for each value with other users. The handles of all denote it. Its loop reads each operand once and keeps
-    intermediate values in registers. `clusters` finds the operations that can be merged.
+    Its body computes them element by element, including the broadcasts, fills, numbers and positions that they read: an
+    iota, also shifted or reshaped, is computed where it is read. It has one result for each value with other users. The
+    handles of all denote it. Its loop reads each operand once and keeps intermediate values in registers. `clusters`
+    finds the operations that can be merged.
 
     before:
         func @f(%x: tensor<[M]x[N]xf32>, %b: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
@@ -83,7 +85,7 @@ class FuseElementwise(Transform):
                 required="a result that something uses",
                 found="none",
             )
-        made = merged(members, used)
+        made = merged(members, used, Forms(rewriter.module.constants).position)
         rename_inside(rewriter, made, last)
         made.stand_for(last)
         rewriter.insert(made, InsertPoint.before(last), source_name(last))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import numpy as np
 import pytest
 
+import tcpx
 from tcpx.interp.clusters import clusters, row_clusters
 from tcpx.payload.ops.generic import Generic
 from tcpx.payload.text.parser import parse
@@ -200,3 +204,73 @@ for ops in clusters(match any op in root where not scheduled) {
 }
 """
     check_kernels({"copies": (BIAS, text)}, [{"M": 1, "N": 37}, {"M": 3, "N": 9}])
+
+
+COUNTED = """\
+func @counted(%x: tensor<[M]x[N]xDTYPE>) -> tensor<[M]x[N]xDTYPE> symbols [M: 0.., N: 0..] {
+  %r = tcp.iota {dim = 0} : tensor<[M]xsi64>
+  %past = tcp.fill {value = N - M} : tensor<[M]xsi64>
+  %q = tcp.add(%r, %past) : tensor<[M]xsi64>
+  %column = tcp.reshape(%q) : tensor<[M]x1xsi64>
+  %flat = tcp.reshape(%column) : tensor<[M]xsi64>
+  %c = tcp.iota {dim = 0} : tensor<[N]xsi64>
+  %t = tcp.less(broadcast(%flat, [0]), broadcast(%c, [1])) : tensor<[M]x[N]xi1>
+  %y = tcp.select(%t, -inf, %x) : tensor<[M]x[N]xDTYPE>
+  tcp.return(%y)
+}
+"""
+"""A causal mask as exporters write it: positions of rows that are reshaped, and of columns."""
+
+
+def test_positions_are_computed_and_not_read() -> None:
+    body = "let e = fuse_elementwise([match one less in root, match one select in root])\n"
+    done = check(COUNTED.replace("DTYPE", "f32"), body)
+    assert "tcp.iota" not in done.module.text()
+    assert "positions = [d0, d1], origins = [N - M, 0]" in done.module.text()
+
+
+def test_indices_that_data_choose_are_read() -> None:
+    """The operand is an integer, and no position; nor is what a product of positions is."""
+    text = """\
+func @read(%x: tensor<[N]xsi64>) -> tensor<[N]x[N]xi1> symbols [N: 0..] {
+  %r = tcp.iota {dim = 0} : tensor<[N]xsi64>
+  %s = tcp.mul(%r, %r) : tensor<[N]xsi64>
+  %a = tcp.less(broadcast(%x, [0]), broadcast(%s, [1])) : tensor<[N]x[N]xi1>
+  tcp.return(%a)
+}
+"""
+    done = check(text, "let e = fuse_elementwise([match one less in root])\n")
+    assert "positions" not in done.module.text()
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+def test_a_causal_mask_has_as_many_lanes_as_scores(dtype: str) -> None:
+    """8 on AVX2, which has 4 of 64 bits."""
+    source = tcpx.emit(tcpx.parse(COUNTED.replace("DTYPE", dtype)), target="x86_avx2")
+    assert source.remarks == ()
+    assert "_mm256_cmpgt_epi32" in source.c_source
+    assert "cmpgt_epi64" not in source.c_source
+    assert "_buf" not in source.c_source
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (5, 7), (17, 33), (9, 4)])
+def test_a_causal_mask_beside_numpy(m: int, n: int) -> None:
+    x = np.random.default_rng(0).standard_normal((m, n)).astype(np.float16)
+    x[0, 0] = np.nan
+    kept = np.arange(n) <= np.arange(m)[:, None] + n - m
+    np.testing.assert_array_equal(_masked()(x), np.where(kept, x, np.float16(-np.inf)))
+
+
+@cache
+def _masked() -> tcpx.Kernel:
+    return tcpx.compile(tcpx.parse(COUNTED.replace("DTYPE", "f16")))
+
+
+def test_only_positions() -> None:
+    """What counts, and what only moves or shifts that; not what data are in."""
+    body = """\
+let counting = match any op in root where only_positions(it)
+require len(match any iota in root where not only_positions(it)) == 0
+require contains(counting, match one add in root) and not contains(counting, match one less in root)
+"""
+    check(COUNTED.replace("DTYPE", "f32"), body)
