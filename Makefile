@@ -61,11 +61,11 @@ test-long: $(VENV)/.dev compiler  ## the tests that take longer, about as long a
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --errors-page=build/errors-long.md $(ARGS)
 
 # Kernels for the CPU at hand, which are those of AVX2 where AVX-512 is hidden. Tests that name a target do so anyway.
-OF_CPU := tests/test_foreign_targets.py tests/end_to_end tests/structural tests/outside tests/transform
+OF_CPU := tests/test_foreign_targets.py tests/end_to_end tests/structural tests/outside tests/transform/ops
 
 test-avx2: $(VENV)/.dev compiler  ## what depends on the CPU, with AVX-512 and AMX hidden
 	TCPX_HIDE_CPU_FLAGS='avx512*,amx*' $(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH) and not long and not names_target' \
-	  --ignore tests/transform/language $(OF_CPU) $(ARGS)
+	  $(OF_CPU) $(ARGS)
 
 test-python: $(VENV)/.test compiler  ## what depends on the version of Python; another: VENV=.venv-3.12 PYTHON=python3.12
 	$(PYTEST) -n $(WORKERS) --dist worksteal tests/transform/language tests/interp tests/payload $(ARGS)
