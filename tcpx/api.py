@@ -13,6 +13,7 @@ from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.loading import PayloadLike, load, module_of
 from tcpx.lowering import run_and_lower
+from tcpx.matching_records import matching_record
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.contraction import forbid_contraction
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text
@@ -34,7 +35,7 @@ from tcpx.target import Target, load_target
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.embedded import Schedulable, program_of
 from tcpx.transform.language.loader import Program, load_program, program_of_text
-from tcpx.tuned import TunedRecord, matching_record
+from tcpx.tuned import TunedRecord
 
 __all__ = [
     "CompileRequest",

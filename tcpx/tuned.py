@@ -5,11 +5,14 @@ functions that the payload calls, which may be from another payload; where there
 with what differs.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import platform
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,14 +22,12 @@ import yaml
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.driver import compiler_flags
 from tcpx.interp import Called, ParamValue, Run, reaches, run_schedule
-from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, TcpxError
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.ir import Module
-from tcpx.payload.structural_difference import structural_differences
 from tcpx.payload.structure import fingerprint
 from tcpx.payload.text.file import UnreadableError, read_text
-from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_func
+from tcpx.reached import reached_hash
 from tcpx.records import brief, frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
@@ -39,7 +40,8 @@ _CPUINFO: Final = Path("/proc/cpuinfo")
 @frozen
 class Setting:
     """What a record is for: all of it has to be the same. Payload and schedule are hashes of their structure; of a
-    function, the payload is its key."""
+    function, the payload is its key. The schedule of a record is what a run with its values reached, that of a
+    compilation all of it."""
 
     payload: str
     schedule: str
@@ -49,10 +51,15 @@ class Setting:
     threads: int
     cpu: str
 
+    def beside(self, other: Setting) -> bool:
+        """Whether all but the schedule is the same."""
+        return replace(self, schedule="") == replace(other, schedule="")
+
 
 @frozen
 class TunedRecord:
-    """`params` for `tcpx.compile`. `structure` is the text of the payload; `provenance` says where they come from.
+    """`params` for `tcpx.compile`. `structure` is the text of the payload; `provenance` says where they come from, and
+    `text` is a hash of all of the schedule then: where it is the same, nobody has to ask what is reached.
 
     A record of a called function has the name that it had as `function`, and in its params, in place of the names of
     operations, their numbers in the function. What is put together of such records has `parts`: by the names of
@@ -65,6 +72,7 @@ class TunedRecord:
     provenance: Mapping[str, str] = field(default_factory=dict[str, str])
     function: str = ""
     parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    text: str = ""
 
     def __repr__(self) -> str:
         return brief("TunedRecord", f"of {self.setting.target}, {len(self.params)} value(s)")
@@ -97,16 +105,8 @@ def setting_of(module: Module, program: Program, target: Target, threads: int) -
     )
 
 
-def record_of(
-    module: Module, setting: Setting, params: Mapping[str, ParamValue], provenance: Mapping[str, str]
-) -> TunedRecord:
-    """A record for a payload."""
-    *called, main = module.reached(module.main)
-    structure = "\n".join(map(print_func, (main, *called)))
-    return TunedRecord(setting, dict(params), structure, dict(provenance))
-
-
-def records_of_functions(
+def records_of(
+    module: Module,
     copy: Module,
     program: Program,
     target: Target,
@@ -114,13 +114,48 @@ def records_of_functions(
     params: Mapping[str, ParamValue],
     provenance: Mapping[str, str],
 ) -> tuple[TunedRecord, ...]:
-    """Records for the functions that a payload calls once it is scheduled, of what `params` set in them. `copy` is a
-    copy of the payload, which is changed."""
-    run = run_schedule(copy, program, target, threads=setting.threads, params=params, recorded={})
-    return tuple(
-        TunedRecord(replace(setting, payload=key), values, called.text, dict(provenance), called.name)
-        for key, (called, values) in _set_in_functions(run).items()
-    )
+    """A record for a payload, and then one for each function that it calls once it is scheduled and that `params` set
+    something in. `copy` is a copy of the payload, which is as it was afterwards. Raises ScheduleError."""
+    *called, main = module.reached(module.main)
+    structure = "\n".join(map(print_func, (main, *called)))
+    with scheduled(copy, program, target, setting.threads, params=params, recorded={}) as run:
+        own = replace(setting, schedule=reached_hash(program, run.trace.used))
+        made = TunedRecord(own, dict(params), structure, dict(provenance), text=setting.schedule)
+        functions = [
+            TunedRecord(
+                replace(setting, payload=key, schedule=reached_in(program, run, key)),
+                values,
+                function.text,
+                dict(provenance),
+                function.name,
+                text=setting.schedule,
+            )
+            for key, (function, values) in _set_in_functions(run).items()
+        ]
+    return (made, *functions)
+
+
+@contextmanager
+def scheduled(
+    copy: Module,
+    program: Program,
+    target: Target,
+    threads: int,
+    *,
+    params: Mapping[str, ParamValue] | None = None,
+    recorded: Mapping[str, ParamValue] | None = None,
+) -> Generator[Run]:
+    """A run of a schedule over a copy of a payload, which is as it was afterwards. Raises ScheduleError."""
+    run = run_schedule(copy, program, target, threads=threads, params=params, recorded=recorded, is_lowered=True)
+    try:
+        yield run
+    finally:
+        run.rewriter.rollback(0)
+
+
+def reached_in(program: Program, run: Run, key: str) -> str:
+    """What a run depended on in the function of this key."""
+    return reached_hash(program, run.trace.used, run.trace.used_in.get(key, []))
 
 
 def _set_in_functions(run: Run) -> dict[str, tuple[Called, dict[str, ParamValue]]]:
@@ -166,94 +201,29 @@ def read_records(path: str | Path) -> tuple[TunedRecord, ...]:
 
 
 def write_record(path: str | Path, record: TunedRecord) -> None:
-    """Add a record to a file; it takes the place of one for the same setting. The file is replaced as a whole."""
+    """Add a record to a file; it takes the place of one for the same setting and schedule. The file is replaced as a
+    whole."""
     file = Path(path)
     known = read_records(file) if file.exists() else ()
-    kept = [*(held for held in known if held.setting != record.setting), record]
+    write_records(file, [*(held for held in known if not _is_replaced(held, record)), record])
+
+
+def write_records(path: str | Path, records: Sequence[TunedRecord]) -> None:
+    """Write a file with these records. It is replaced as a whole."""
+    file = Path(path)
     text = yaml.safe_dump(
-        {"version": VERSION, "records": [_as_yaml(held) for held in kept]}, sort_keys=False, width=110
+        {"version": VERSION, "records": [_as_yaml(held) for held in records]}, sort_keys=False, width=110
     )
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=file.name, delete=False) as made:
         made.write(text)
     os.replace(made.name, file)
 
 
-def matching_record(
-    path: str | Path, module: Module, copy: Module, program: Program, target: Target, threads: int
-) -> TunedRecord:
-    """The record of a file for a compilation on this machine, or what those of its functions come to; `copy` is a copy
-    of the payload, which is changed. Raises ArgumentError where none fits: what differs in the nearest one."""
-    wanted = setting_of(module, program, target, threads)
-    known = read_records(path)
-    found = next((record for record in known if record.setting == wanted), None)
-    found = found or _composed(known, wanted, copy, program, target)
-    if found is not None:
-        return found
-    nearest = max(known, key=lambda record: _likeness(record.setting, wanted), default=None)
-    raise ArgumentError(
-        Diagnostic(
-            f"{path} has no record for this compilation",
-            required=", ".join(f"{name} {value}" for name, value in asdict(wanted).items() if name != "flags"),
-            found=f"{len(known)} record(s)" if nearest is None else f"nearest: {nearest}",
-            notes=tuple(_differences(nearest, wanted, module)) if nearest is not None else (),
-            fix="tune again: tcpx tune .. --record",
-        )
-    )
-
-
-def _composed(
-    known: Sequence[TunedRecord], wanted: Setting, copy: Module, program: Program, target: Target
-) -> TunedRecord | None:
-    """What is recorded of the functions that are called once the schedule has run; None where nothing is."""
-    fitting = {
-        r.setting.payload: r
-        for r in known
-        if r.function and replace(r.setting, payload="") == replace(wanted, payload="")
-    }
-    recorded = {f"{key}:{path}": value for key, record in fitting.items() for path, value in record.params.items()}
-    if not recorded:
-        return None
-    run = run_schedule(copy, program, target, threads=wanted.threads, recorded=recorded)
-    uses = [use for use in run.knobs if use.overridden and use.place]
-    parts = {use.path.partition(":")[0].removeprefix("@"): use.place.partition(":")[0] for use in uses}
-    told = {name: f"@{fitting[key].function} ({key})" for name, key in parts.items()}
-    told_of = {"functions": ", ".join(f"@{name} has the record of {of}" for name, of in told.items())}
-    return TunedRecord(wanted, dict(use.param(use.path) for use in uses), "", told_of, parts=told) if uses else None
-
-
-def _likeness(setting: Setting, wanted: Setting) -> tuple[bool, int]:
-    """The same payload counts most."""
-    same = sum(getattr(setting, made.name) == getattr(wanted, made.name) for made in fields(Setting))
-    return setting.payload == wanted.payload, same
-
-
-def _differences(record: TunedRecord, wanted: Setting, module: Module) -> Sequence[str]:
-    """What is not the same, in words; of the payload, what differs in structure."""
-    found: list[str] = []
-    for made in fields(Setting):
-        was, now = getattr(record.setting, made.name), getattr(wanted, made.name)
-        if was == now:
-            continue
-        if made.name == "payload" and record.function:
-            continue
-        if made.name == "payload":
-            found += _structural(record, module)
-        elif made.name == "schedule":
-            found.append(f"the schedule, or what it imports, has changed since ({was}, now {now})")
-        else:
-            found.append(f"{made.name}: the record is for {was}, this is {now}")
-    if record.function and not found:
-        found.append(f"no function that is called has the structure and the constant arguments of @{record.function}")
-    return found
-
-
-def _structural(record: TunedRecord, module: Module) -> Sequence[str]:
-    try:
-        expected = parse(record.structure, "the record", Path(), Constants()).main
-    except TcpxError as error:
-        return [f"the payload of the record cannot be read: {error.diagnostic.message}"]
-    found = [str(difference) for difference in structural_differences(expected, module.main)]
-    return [*found[:SHOWN], *([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])]
+def _is_replaced(held: TunedRecord, record: TunedRecord) -> bool:
+    """Whether a record has no use beside a newer one: it is for the same, or of the same schedule, of which its values
+    reached something else."""
+    is_same = held.setting == record.setting
+    return is_same or (held.text == record.text != "" and held.setting.beside(record.setting))
 
 
 def _as_yaml(record: TunedRecord) -> dict[str, object]:
@@ -262,6 +232,7 @@ def _as_yaml(record: TunedRecord) -> dict[str, object]:
         **({"function": record.function} if record.function else {}),
         "params": dict(record.params),
         "provenance": dict(record.provenance),
+        **({"text": record.text} if record.text else {}),
         "structure": record.structure,
     }
 
@@ -280,11 +251,12 @@ def _record(path: str | Path, entry: object) -> TunedRecord:
         if not _is_flat(value):
             raise _unreadable(path, f"a record whose `{name}` are no mapping of names to numbers and texts")
     held.setdefault("function", "")
-    for name in (*names, "structure", "function"):
+    held.setdefault("text", "")
+    for name in (*names, "structure", "function", "text"):
         if not isinstance(held[name], int if name == "threads" else str):
             raise _unreadable(path, f"a record whose `{name}` is no {'number' if name == 'threads' else 'text'}")
     setting = Setting(**{name: held[name] for name in names})
-    return TunedRecord(setting, params, held["structure"], provenance, held["function"])
+    return TunedRecord(setting, params, held["structure"], provenance, held["function"], text=held["text"])
 
 
 def _is_flat(value: object) -> bool:

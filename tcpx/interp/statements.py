@@ -139,6 +139,7 @@ def _do(call: ast.Call, statement: ast.Statement, state: State, frame: Frame, op
 def _run_sequence(callee: SequenceCallee, call: ast.Call, state: State, frame: Frame) -> Values:
     state.trace.use(callee.sequence)
     inner = frame_of_call(callee, call, state, frame)
+    state.trace.use_in(inner.place, callee.sequence)
     return run_block(callee.sequence.body, state, inner) or ()
 
 

@@ -91,7 +91,9 @@ class Trace:
     fired: set[tuple[str, int, int]] = field(default_factory=set[tuple[str, int, int]])
     """Places of statements that ran."""
     used: list[ast.Sequence | ast.Schedule] = field(default_factory=list["ast.Sequence | ast.Schedule"])
-    """Sequences that were called, each once."""
+    """The schedule, and sequences that were called, each once; also those of what was taken back."""
+    used_in: dict[str, list[ast.Sequence]] = field(default_factory=dict[str, "list[ast.Sequence]"])
+    """Those that were called for an operation in a called function, by the key of the function."""
     attempts: list[Attempt] = field(default_factory=list[Attempt])
     """What `else remark` stands behind and has not failed."""
     remarks: list[Diagnostic] = field(default_factory=list[Diagnostic])
@@ -114,6 +116,12 @@ class Trace:
     def use(self, called: ast.Sequence | ast.Schedule) -> None:
         if not any(called is known for known in self.used):
             self.used.append(called)
+
+    def use_in(self, place: str, called: ast.Sequence) -> None:
+        """Note a sequence by the place of its use, as records know it."""
+        known = self.used_in.setdefault(place.rpartition(":")[0], [])
+        if not any(called is held for held in known):
+            known.append(called)
 
     def fire(self, where: Location) -> None:
         self.fired.add((where.file, where.line, where.column))

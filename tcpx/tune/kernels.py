@@ -10,6 +10,7 @@ import tcpx
 from tcpx.api import copy_module
 from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
+from tcpx.matching_records import Compilation, values_by_function
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.parts import Part, Parts
 from tcpx.tune.arguments import check_arguments
@@ -24,7 +25,7 @@ from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
 from tcpx.tune.study import Study
 from tcpx.tune.tuner import FINAL_PROCESSES, TRIALS, require_cpus, tune
 from tcpx.tune.verdicts import Comparison
-from tcpx.tuned import TunedRecord, read_records, record_of, records_of_functions, setting_of, write_record
+from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
 
 LEAST_SHARE: Final = 0.01
 """What takes less of the time keeps its defaults."""
@@ -205,16 +206,16 @@ class ByKernel:
     def _records(self, parts: Parts) -> Mapping[str, TunedRecord]:
         """Those of the file that fit, by the keys of functions; that of the payload has the empty one. Their values
         hold from now on."""
-        setting = setting_of(self.module, self.schedule, self.target, self.threads)
         known = read_records(self.path) if self.path.exists() else ()
-        fitting = [held for held in known if replace(held.setting, payload=setting.payload) == setting]
-        found = {held.setting.payload: held for held in fitting if held.function}
-        found = {key: found[key] for key in parts.keys.values() if key in found}
-        self.recorded = {f"{key}:{path}": value for key, held in found.items() for path, value in held.params.items()}
-        for held in fitting:
-            if not held.function and held.setting == setting:
-                found[""] = held
-                self.own = dict(held.params)
+        copy = copy_module(self.module)
+        compilation = Compilation.of(self.module, copy, self.schedule, self.target, self.threads)
+        fitting = compilation.functions(known)
+        found = {key: fitting[key] for key in parts.keys.values() if key in fitting}
+        self.recorded = values_by_function(found)
+        own = compilation.record(known)
+        if own is not None:
+            found[""] = own
+            self.own = dict(own.params)
         return found
 
     def _shares(self, parts: Parts, params: Mapping[str, Value]) -> dict[str, float]:
@@ -317,12 +318,12 @@ class ByKernel:
 
     def _record_of(self, part: Part, study: Study) -> TunedRecord:
         setting = setting_of(self.module, self.schedule, self.target, self.threads)
-        told = study.provenance()
+        payload = part.payload if part.key else self.module
+        copy, told = copy_module(payload), study.provenance()
+        own, *functions = records_of(payload, copy, self.schedule, self.target, setting, study.params, told)
         if not part.key:
-            return record_of(self.module, setting, study.params, told)
-        copy = copy_module(part.payload)
-        made = records_of_functions(copy, self.schedule, self.target, setting, study.params, told)
-        found = next(held for held in made if held.setting.payload == part.key)
+            return own
+        found = next(held for held in functions if held.setting.payload == part.key)
         return replace(found, function=part.functions[0])
 
     def _whole(

@@ -22,7 +22,7 @@ from tcpx.tune.roof import Roof
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
 from tcpx.tune.verdicts import Candidate
-from tcpx.tuned import record_of, records_of_functions, setting_of, write_record
+from tcpx.tuned import records_of, setting_of, write_record
 
 SHOWN: Final = 6
 
@@ -119,9 +119,9 @@ class Study:
         target = tcpx.load_target(self.target)
         setting = setting_of(self.module, self.schedule, target, self.threads)
         setting = replace(setting, cpu=self.key.facts.get("cpu", setting.cpu))
-        made = record_of(self.module, setting, self.params, told := self.provenance())
-        copy = copy_module(self.module)
-        for record in (made, *records_of_functions(copy, self.schedule, target, setting, self.params, told)):
+        copy, told = copy_module(self.module), self.provenance()
+        made, *functions = records_of(self.module, copy, self.schedule, target, setting, self.params, told)
+        for record in (made, *functions):
             write_record(path, record)
         return made
 

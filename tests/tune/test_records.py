@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import tcpx
+from tcpx.api import copy_module
 from tcpx.tune.duel import QUICK
 from tcpx.tune.study import Study
-from tcpx.tuned import TunedRecord, read_records, record_of, setting_of, write_record
+from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
 from tests.tune.conftest import PAYLOAD, schedule_text
 
 SCHEDULE = schedule_text("knob mr: int = 4 in 1..6\nlet mm = match one contract in root\ntile(mm, [m: mr])")
@@ -25,8 +26,9 @@ def schedule() -> tcpx.Schedule:
 
 @pytest.fixture
 def record(module: tcpx.Module, schedule: tcpx.Schedule) -> TunedRecord:
-    setting = setting_of(module, schedule, tcpx.load_target(TARGET), 1)
-    return record_of(module, setting, {"s.mr": 5}, {"study": "abc"})
+    target = tcpx.load_target(TARGET)
+    setting = setting_of(module, schedule, target, 1)
+    return records_of(module, copy_module(module), schedule, target, setting, {"s.mr": 5}, {"study": "abc"})[0]
 
 
 @pytest.fixture
@@ -58,7 +60,12 @@ def test_a_file_holds_one_record_for_each_setting(path: Path, record: TunedRecor
     [
         (PAYLOAD.replace("x48x", "x52x").replace("64x48", "64x52"), SCHEDULE, 1, "dim 1 is 52, not 48"),
         (PAYLOAD.replace("tcp.max", "tcp.min"), SCHEDULE, 1, "%y (tcp.min) is new"),
-        (PAYLOAD, SCHEDULE.replace("1..6", "1..7"), 1, "the schedule, or what it imports, has changed"),
+        (
+            PAYLOAD,
+            SCHEDULE.replace("1..6", "1..7"),
+            1,
+            "what its values reach of the schedule and its imports has changed since (",
+        ),
         (PAYLOAD, SCHEDULE, 2, "threads: the record is for 1, this is 2"),
     ],
 )
@@ -66,6 +73,85 @@ def test_a_stale_record_is_refused(payload: str, changed: str, threads: int, not
     with pytest.raises(tcpx.ArgumentError, match="no record for this compilation") as caught:
         tcpx.compile(tcpx.parse(payload), tcpx.parse_schedule(changed), target=TARGET, threads=threads, tuned=path)
     assert note in " ".join(caught.value.diagnostic.notes)
+
+
+LIBRARY = """language 1
+/// How many rows of what one sequence takes.
+function rows(mm: op) -> int = 4
+matcher product(mm: op<contract>) {
+  require size(mm.k) > 0
+}
+sequence go(mm: op<contract>) {
+  knob mr: int = rows(mm) in 1..6
+  if mr < 6 { tile(mm, [m: mr]) } else { wide(mm) }
+}
+sequence wide(mm: op<contract>) { tile(mm, [m: 7]) }
+sequence other(mm: op<contract>) { tile(mm, [m: 3]) }
+"""
+IMPORTING = """language 1
+import "lib.tcps" as lib
+schedule s(root: func) {
+  knob is_other: bool = false
+  let mm = match one lib.product in root
+  if is_other { lib.other(mm) } else { lib.go(mm) }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "holds"),
+    [
+        ("/// How many", "/// By how many", True),
+        ("sequence other", "// said of it\nsequence unused(mm: op<contract>) {}\nsequence other", True),
+        ("[m: 3]", "[m: 2]", True),
+        ("[m: 7]", "[m: 8]", True),
+        ("size(mm.k) > 0", "size(mm.k) > 1", False),
+        ("= 4", "= 3", False),
+        ("1..6", "1..7", False),
+        ("knob mr: int = rows(mm) in 1..6\n", "knob rows_of: int = rows(mm) in 1..6\n let mr = rows_of\n", False),
+    ],
+)
+def test_only_what_was_reached_makes_a_record_stale(
+    module: tcpx.Module, tmp_path: Path, old: str, new: str, holds: bool
+) -> None:
+    """Not comments, sequences that the run does not call, new ones; but a function that a sequence calls, its own text,
+    a matcher that the schedule names."""
+    (tmp_path / "lib.tcps").write_text(LIBRARY)
+    (tmp_path / "s.tcps").write_text(IMPORTING)
+    schedule, target, path = tcpx.load_schedule(tmp_path / "s.tcps"), tcpx.load_target(TARGET), tmp_path / "r.yaml"
+    setting = setting_of(module, schedule, target, 1)
+    copy = copy_module(module)
+    (record,) = records_of(module, copy, schedule, target, setting, {"s/mm/go.mr": 5}, {})
+    assert copy.text() == module.text()
+    write_record(path, record)
+    (tmp_path / "lib.tcps").write_text(LIBRARY.replace(old, new))
+    edited = tcpx.load_schedule(tmp_path / "s.tcps")
+    if holds:
+        assert tcpx.tuned_record(path, module, edited, target=TARGET).params == record.params
+    else:
+        with pytest.raises(tcpx.ArgumentError, match="no record for this compilation"):
+            tcpx.tuned_record(path, module, edited, target=TARGET)
+
+
+def test_the_newest_record_is_used(module: tcpx.Module, tmp_path: Path) -> None:
+    """Values of one schedule that reach different sequences have one record; those of an edited one stand beside it."""
+    (tmp_path / "lib.tcps").write_text(LIBRARY)
+    (tmp_path / "s.tcps").write_text(IMPORTING)
+    target, path = tcpx.load_target(TARGET), tmp_path / "r.yaml"
+
+    def write(params: dict[str, int | float | bool | str]) -> None:
+        schedule = tcpx.load_schedule(tmp_path / "s.tcps")
+        setting = setting_of(module, schedule, target, 1)
+        write_record(path, records_of(module, copy_module(module), schedule, target, setting, params, {})[0])
+
+    write({"s/mm/go.mr": 5})
+    write({"s.is_other": True})
+    assert [held.params for held in read_records(path)] == [{"s.is_other": True}]
+    (tmp_path / "lib.tcps").write_text(LIBRARY.replace("[m: 7]", "[m: 8]"))
+    write({"s/mm/go.mr": 2})
+    assert len(read_records(path)) == 2
+    edited = tcpx.load_schedule(tmp_path / "s.tcps")
+    assert tcpx.tuned_record(path, module, edited, target=TARGET).params == {"s/mm/go.mr": 2}
 
 
 def test_names_and_comments_make_nothing_stale(path: Path) -> None:

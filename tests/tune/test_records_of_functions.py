@@ -11,7 +11,7 @@ import tcpx
 from tcpx.api import copy_module
 from tcpx.cli.command import execute
 from tcpx.tune.duel import QUICK
-from tcpx.tuned import TunedRecord, read_records, records_of_functions, setting_of, write_record
+from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
 from tests.tune.conftest import PAYLOAD
 
 TARGET = "generic"
@@ -62,7 +62,7 @@ def records(module: tcpx.Module, mr: int, schedule: tcpx.Schedule = PLAIN) -> tu
     target = tcpx.load_target(TARGET)
     setting = setting_of(module, schedule, target, 1)
     params = {"*/layer.mr": mr}
-    return records_of_functions(copy_module(module), schedule, target, setting, params, {"study": "abc"})
+    return records_of(module, copy_module(module), schedule, target, setting, params, {"study": "abc"})[1:]
 
 
 def key(module: tcpx.Module) -> str:
@@ -112,7 +112,13 @@ def test_params_go_before_records(path: Path, given: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("module", "schedule", "target", "threads", "note"),
     [
-        (net(3), SCHEDULE.replace("1..6", "1..7"), TARGET, 1, "the schedule, or what it imports, has changed since ("),
+        (
+            net(3),
+            SCHEDULE.replace("1..6", "1..7"),
+            TARGET,
+            1,
+            "what @net.r0 reached of the schedule and its imports has",
+        ),
         (net(3), SCHEDULE, "x86_avx2", 1, "target: the record is for generic, this is x86_avx2"),
         (net(3), SCHEDULE, TARGET, 2, "threads: the record is for 1, this is 2"),
         (
@@ -136,6 +142,22 @@ def test_what_a_record_is_not_for(
     assert found.found == f"nearest: {record}"
     assert [text for text in found.notes if text.startswith(note)]
     assert ("no function" in " ".join(found.notes)) == (module.text() != net(3).text())
+
+
+def test_only_what_ran_in_a_function_makes_its_record_stale(tmp_path: Path) -> None:
+    """Not the sequence for another operation, in whose payload the record is used."""
+    rows = "sequence rows(e: op) { tile(e, [d0: 7]) }\n"
+    use = "  for e in match any exp in root { rows(e) }\n"
+    text = SCHEDULE.replace("schedule s", f"{rows}schedule s").replace("  CLONE\n", use)
+    path = tmp_path / "s.tuned.yaml"
+    for record in records(net(3), 5, tcpx.parse_schedule(text)):
+        write_record(path, record)
+    payload = net(2).text().replace("tcp.return(%r1)", f"%e = tcp.exp(%r1) : {ROWS}\n  tcp.return(%e)")
+    edited = tcpx.parse_schedule(text.replace("[d0: 7]", "[d0: 8]"))
+    kernel = tcpx.compile(tcpx.parse(payload), edited, target=TARGET, tuned=path)
+    assert steps(kernel, "r0") == [5]
+    with pytest.raises(tcpx.ArgumentError, match="no record for this compilation"):
+        tcpx.tuned_record(path, net(3), tcpx.parse_schedule(text.replace("1..6", "1..7")), target=TARGET)
 
 
 def test_two_functions_have_records_of_their_own(path: Path) -> None:
