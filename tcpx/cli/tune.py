@@ -25,6 +25,7 @@ from tcpx.cli.plain_lines import PlainLines
 from tcpx.cli.tune_by_kernel import search_of, tune_by_kernel
 from tcpx.cli.tune_commands import how_to_emit, how_to_go_on, how_to_record, how_to_use, status_of
 from tcpx.cli.tune_ledger import merge, show, size_on_disk
+from tcpx.cli.tune_revalidation import revalidate_file
 from tcpx.tune.dispatch import dispatch
 from tcpx.tune.executor import LOCAL
 from tcpx.tune.samplers.sampler import CORE, OPTUNA
@@ -84,6 +85,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.tcps",
         help="tune for each of the sizes of the --space file apart, and write a schedule that chooses a winner",
     )
+    parser.add_argument(
+        "--revalidate",
+        metavar="FILE",
+        help="do not search: measure the winners that are recorded there again, beside the defaults of this schedule; "
+        "keep those that still win in the file, say which do not",
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page with plots there: one file")
     storage = parser.add_argument_group("ledger")
     storage.add_argument("--storage", default=STORAGE, metavar="FILE", help=f"default: {STORAGE}")
@@ -103,14 +110,19 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError("required a payload, FILE.tcp, or --show, --export, --merge")
     if not isinstance(options.target, str):
         raise UsageError("required an installed target, found a table: a study is kept and resumed by names")
+    _require_one_purpose(options)
     _require_folders(options)
     began = monotonic()
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
-    print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
+    if options.revalidate is None:
+        print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
     try:
         payload = payload_of(options, values_are_constant=True)
         if options.budget is not None:
             options.budget = max(0.0, options.budget + began - monotonic())
+        if options.revalidate is not None:
+            with _listener(options.plain) as listener:
+                return revalidate_file(options, payload, limits, listener)
         if options.by_kernel:
             with _listener(options.plain) as listener:
                 return tune_by_kernel(options, payload, limits, listener)
@@ -118,7 +130,8 @@ def _execute(options: argparse.Namespace) -> int:
             return _dispatch(options, payload, limits)
         study = _study(options, payload, limits)
     except KeyboardInterrupt:
-        print(f"ended at once; to go on:\n  {how_to_go_on()}", flush=True)
+        if options.revalidate is None:
+            print(f"ended at once; to go on:\n  {how_to_go_on()}", flush=True)
         raise
     _finish(options, payload, study)
     return status_of(study.is_interrupted, done=study.winner is not None)
@@ -142,6 +155,14 @@ def _finish(options: argparse.Namespace, payload: CommandPayload, study: Study) 
             print(f"to write it into a file for --tuned:\n  {how_to_record(study)}")
     if not all(held.is_exhausted for held in (study, *study.others)):
         print(f"to go on:\n  {how_to_go_on(study)}")
+
+
+def _require_one_purpose(options: argparse.Namespace) -> None:
+    others = {"--record": options.record is not None, "--by-kernel": options.by_kernel, "--resume": options.resume}
+    others |= {"--dispatch": options.dispatch is not None, "--html": options.html is not None}
+    given = [name for name, is_given in others.items() if is_given]
+    if options.revalidate is not None and given:
+        raise UsageError(f"--revalidate searches nothing: no {given[0]} beside it")
 
 
 def _require_folders(options: argparse.Namespace) -> None:
@@ -214,9 +235,10 @@ TUNE = Subcommand(
     "With --by-kernel: measure what part of the time each function has that the payload calls, such as the layers of\n"
     "a model; tune each by itself, at the sizes and with the constants of its calls; compare the payload with the\n"
     "winner and without. Equal functions are tuned once, and not where the file of records has them already.\n\n"
+    "With --revalidate: measure the winners of a file of records again, by the code of today.\n\n"
     "Ctrl-C ends the search when the candidates at hand are through, a second one at once.",
     example="tcpx tune examples/digits/digits.tcp -s schedules/digits.tcps --size B=64 --trials 300 --budget 10m",
     add_arguments=_add_arguments,
     execute=_execute,
-    writes=("record", "dispatch", "html"),
+    writes=("record", "dispatch", "html", "revalidate"),
 )

@@ -3,6 +3,7 @@
 tuner, request, arguments   the entry point
 kernels, model_study, rivals   the functions of a payload one after the other, each by itself: `tcpx.tune_by_kernel(..)`
 search           a study while it runs: candidates claimed, tried, written down
+revalidation     the winners of a file of records, measured again
 space            the points that satisfy the constraints: enumerated, sampled, walked
 space_file       a YAML file that narrows the space and says how to search
 samplers/        which point to try next

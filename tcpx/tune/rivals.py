@@ -36,7 +36,7 @@ class Rivals:
                     _candidate(1, params),
                     [_candidate(0, others)],
                     least,
-                    lambda text: self.say(f"fresh processes, beyond the budget: {text}"),
+                    lambda text: self.say(f"fresh processes, {text}"),
                 )
             except TrialError as error:
                 return str(error)

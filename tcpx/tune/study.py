@@ -17,7 +17,7 @@ from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.importance import importance
 from tcpx.tune.ledger import StudyKey
 from tcpx.tune.page.study_page import study_page
-from tcpx.tune.progress import changed_knobs
+from tcpx.tune.progress import MOST_KNOBS, changed_knobs
 from tcpx.tune.roof import Roof
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
@@ -182,7 +182,8 @@ class Study:
             why = "no candidate is right" if self.candidates else "no candidate was tried"
             lines.append(f"{why}: there is no winner")
         else:
-            knobs = changed_knobs(best, self.names, self.candidates) or "no knobs"
+            is_first = best == self.first and len(best.point) > MOST_KNOBS
+            knobs = "the defaults" if is_first else changed_knobs(best, self.names, self.candidates) or "no knobs"
             kept = f"the defaults, #{self.first.number}: " if self.keeps_defaults and self.first is not None else ""
             unknown = " is not known to be faster" if kept else ""
             lines.append(f"best: {kept}#{best.number} {knobs}{unknown}")
