@@ -52,11 +52,11 @@ def test_names_of_dims_are_quoted() -> None:
         "      |                                     ^\n"
         "  required: a number, a quoted name, a size of the function, a dtype, true, false, inf or nan\n"
         "  found: `m`\n"
-        '  fix: quote a name: "m"; declare a size: symbols [m]'
+        '  hint: quote a name: "m"; declare a size: symbols [m]'
     )
     with pytest.raises(tcpx.TcpxError) as wrong:
         tcpx.parse(text.replace("SYMBOLS", "symbols [m, k, n]"))
     found = wrong.value.diagnostic
     assert found.message == "%y (tcp.contract): the attribute `lhs` is of another kind"
     assert (found.required, found.found) == ("a list of the names of dims, quoted", "lhs = [m, k]")
-    assert found.fix == '{lhs = ["m", "k"]}'
+    assert found.fix == '{lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]}'

@@ -190,7 +190,7 @@ def _dims_in(
     found = held if isinstance(held, tuple) else ()
     listed = [item for item in found if isinstance(item, DimHandle)]
     if held != tuple(listed):
-        raise _mismatch(made, parameter, describe(held), node, "list the dims: `[m, n]`")
+        raise _mismatch(made, parameter, describe(held), node, Direction("list the dims: `[m, n]`"))
     return tuple(
         item.dim if made.subject is None else own_dim(item, made.subject, state, frame, node) for item in listed
     )

@@ -53,7 +53,7 @@ def arithmetic(operator: str, lhs: RuntimeValue, rhs: RuntimeValue, frame: Frame
         return checked(_on_floats(operator, float(lhs), float(rhs), frame, node), frame, node)
     found = f"{describe(lhs)} {operator} {describe(rhs)}"
     fix = (
-        "the extent of a dim is a number: `size(..)`"
+        Direction("the extent of a dim is a number: `size(..)`")
         if isinstance(lhs, DimHandle) or isinstance(rhs, DimHandle)
         else None
     )

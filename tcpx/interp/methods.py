@@ -1,13 +1,14 @@
 """What a handle is asked by `x.name(argument)`: loops, copies, dims of a kind, attributes."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import path_text
 from tcpx.interp.navigation import UnknownAttributeError, narrowed
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue, Side
-from tcpx.payload.diagnostics import Kind
+from tcpx.payload.diagnostics import Direction, Kind
 from tcpx.payload.interfaces import IteratorKind, Tileable
 from tcpx.payload.ir import Attribute, Operation
 from tcpx.payload.ops.gml_st import Loop
@@ -16,6 +17,8 @@ from tcpx.payload.types import ScalarType
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.editing import loops_stepping
 from tcpx.transform.language import syntax as ast
+
+_OF_ANOTHER: Final = "; a loop that it was fused into goes by the dims of what was there: keep its handle"
 
 
 def loops_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node) -> tuple[OpHandle, ...]:
@@ -41,8 +44,14 @@ def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node
             node,
             required=f"a loop over `{dim}` round it",
             found=", ".join(around) or "no loops",
-            fix=f"tile it first: `tile({base.label}, [{dim}: ...])`"
-            + ("; a loop that it was fused into goes by the dims of what was there: keep its handle" if around else ""),
+            fix=Direction(
+                f"tile it first: `tile({base.label}, [{dim}: ...])`"
+                + (
+                    "; a loop that it was fused into goes by the dims of what was there: keep its handle"
+                    if around
+                    else ""
+                )
+            ),
             kind=Kind.SILENCEABLE,
         )
     return narrowed(state.handles.of(*dict.fromkeys(found)), base)

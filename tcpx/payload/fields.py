@@ -95,8 +95,19 @@ class AttributeField(Field[T]):
         return value
 
     def error(self, op: Operation) -> VerifyError:
-        """That the attribute is missing or of another kind, and what to write."""
-        return op.wrong_attribute(self.key, self.required, op.usual_attribute(self.key) or self.example)
+        """That the attribute is missing or of another kind, and what to write for it and for others that are."""
+        others = [(f.key, f.usual(op)) for f in op.attribute_fields if f is not self and f.is_wrong(op)]
+        example = "".join([self.usual(op), *(f", {key} = {value}" for key, value in others if value)])
+        return op.wrong_attribute(self.key, self.required, example if self.usual(op) else "")
+
+    def usual(self, op: Operation) -> str:
+        """What the attribute most probably should be."""
+        return op.usual_attribute(self.key) or self.example
+
+    def is_wrong(self, op: Operation) -> bool:
+        """Whether the attribute is missing or of another kind."""
+        attribute = op.attributes.get(self.key)
+        return (self.default if attribute is None else self.read(attribute)) is None
 
     @abstractmethod
     def read(self, attribute: Attribute) -> T | None:

@@ -399,7 +399,7 @@ class _FusedConsumer:
                     found = f"{to_text(size)} elements from {to_text(offset)} on"
         producer, last = self.chain.value.defining_op or self.chain.top, self.ctx.name_of(self.last)
         name = self.ctx.name_of(producer)
-        fix = f"in place of the loop round {name}: `let t = tile({last}, [...])`, `fuse({name}, into: t)`"
+        fix = Direction(f"in place of the loop round {name}: `let t = tile({last}, [...])`, `fuse({name}, into: t)`")
         return self.ctx.fail(message, op=op, required=required, found=found, fix=fix)
 
     def _result_tiles(self, sources: Mapping[Value, Tile]) -> tuple[Tile, ...]:

@@ -1,23 +1,28 @@
 """What the payload calls the values that messages speak of: nobody wrote the names that transforms give to values."""
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Direction
-from tcpx.payload.ir import Block, Module, Value
+from tcpx.payload.ir import Block, Value
 from tcpx.payload.lookup import source_name as name_in_source
 from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize
+from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.ops.views import Pad
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.value_names import VALUE_NAME
 
 _NAME: Final = re.compile(rf"%({VALUE_NAME.pattern}(?<!\.))")
 
 
-def payload_name(value: Value) -> str:
-    """What the payload calls the operation that computes a value, through loops, branches and subsets, or an
-    argument."""
-    value = _followed(value)[0]
+def payload_name(value: Value, written: Collection[str] = ()) -> str:
+    """What the payload calls the operation that computes a value, through loops, branches and subsets, or an argument;
+    `written` are the names of the payload, at which it ends."""
+    value = _followed(value, written)[0]
+    if value.name in written:
+        return value.name
     op = value.defining_op
     return (name_in_source(op) or op.opcode.split(".")[-1]) if op is not None and len(op.results) == 1 else value.name
 
@@ -29,22 +34,22 @@ def in_names_of_payload(diagnostic: Diagnostic, rewriter: Rewriter) -> Diagnosti
     named = {name for text in texts if text for name in _NAME.findall(text)} - rewriter.first_names
     if not named:
         return diagnostic
-    known = _of_values(rewriter.module, named)
+    known = _of_values(rewriter, named)
     message, required, found, fix, *notes = (_with(known, text) for text in texts)
     return replace(
         diagnostic, message=message or "", required=required, found=found, fix=fix, notes=tuple(n or "" for n in notes)
     )
 
 
-def _of_values(module: Module, names: set[str]) -> dict[str, str]:
+def _of_values(rewriter: Rewriter, names: set[str]) -> dict[str, str]:
     """What to say for the values that have these names."""
-    defined = (value for func in module.funcs.values() for op in func.walk() for value in op.defined)
-    return {value.name: _shown(value) for value in defined if value.name in names}
+    defined = (value for op in rewriter.module.walk() for value in op.defined)
+    return {value.name: _shown(value, rewriter.first_names) for value in defined if value.name in names}
 
 
-def _shown(value: Value) -> str:
-    is_tile = _followed(value)[1]
-    return f"a tile of %{payload_name(value)}" if is_tile else f"%{payload_name(value)}"
+def _shown(value: Value, written: Collection[str]) -> str:
+    is_tile = _followed(value, written)[1]
+    return f"a tile of %{payload_name(value, written)}" if is_tile else f"%{payload_name(value, written)}"
 
 
 def _with(known: dict[str, str], text: str | None) -> str | None:
@@ -58,14 +63,15 @@ def _with(known: dict[str, str], text: str | None) -> str | None:
     return Direction(made) if isinstance(text, Direction) else made
 
 
-def _followed(value: Value) -> tuple[Value, bool]:
+def _followed(value: Value, written: Collection[str]) -> tuple[Value, bool]:
     """What a value is made of without a computation, and whether it is a part of that."""
     passed: set[Value] = set()
     is_part = False
-    while value not in passed:
+    while value not in passed and value.name not in written:
         passed.add(value)
-        is_part |= isinstance(value.defining_op, Materialize)
-        value = _computed_as(value)
+        op = value.defining_op
+        is_part |= isinstance(op, Materialize | Read)
+        value = op.operand if isinstance(op, Pad) and written else _computed_as(value)
     return value, is_part
 
 
@@ -82,7 +88,7 @@ def _computed_as(value: Value) -> Value:
         case Conditional():
             end = op.orelse.terminator
             return end.operands[op.results.index(value)] if end is not None else value
-        case Materialize():
-            return op.source
+        case Materialize() | Read() | ToTensor():
+            return op.operands[0]
         case _:
             return value

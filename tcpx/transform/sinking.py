@@ -160,7 +160,7 @@ def _given(ctx: TransformContext, reader: Operation) -> Iterator[tuple[str, floa
             yield f"`{name}`, whose extents are read from elements", float(neutral), None
         elif facts.decide(Predicate.of("<=", 1, extent)) is not True:
             shown = ctx.name_of(reader)
-            fix = f"specialize {shown} when size({shown}.{name}) >= 1"
+            fix = Direction(f"`specialize {shown} when size({shown}.{name}) >= 1 {{ .. }}` round what follows")
             yield f"`{name}` of {to_text(extent)}", float(neutral), fix
 
 

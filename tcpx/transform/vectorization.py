@@ -287,11 +287,15 @@ class Vectorizer:
         starts_loop = not op.operands and any(isinstance(user, Loop) for user in op.results[0].users)
         statement = symbolic.statement(self.ctx) if symbolic is not None else None
         tails = tails_round(op)
-        if self.root in tails:
-            fix = 'vectorize the loop of whole tiles alone: `x.copy("main")`'
+        if any(tail in self.root.ancestors() or tail is self.root for tail in tails):
+            fix = self._whole_alone()
         elif tails and tails[0].is_in(self.root):
             whole = tails[0].name.split("~")[0]
-            fix = f'vectorize {whole}, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
+            fix = Direction(
+                f'vectorize {whole}, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
+            )
+        elif (inside := self._static_inside()) is not None:
+            fix = inside
         elif symbolic is not None and statement is not None and not (starts_loop and symbolic.loop is None):
             found, fix = f"{found}; {symbolic.found}", statement
         elif starts_loop:
@@ -300,6 +304,27 @@ class Vectorizer:
         else:
             fix = "tile that dim, with tail: pad, or peel the loop"
         return self.refuse(op, required, found, fix)
+
+    def _whole_alone(self) -> str:
+        """What to write where the loop has copies for whole tiles and for the rest."""
+        handle = self.ctx.handle_name(self.root)
+        if handle is None:
+            return Direction('vectorize the loop of whole tiles alone: `x.copy("main")`')
+        return f'vectorize the loop of whole tiles alone: `vectorize({handle}.copy("main"))`'
+
+    def _static_inside(self) -> str | None:
+        """What to write where a loop inside has static tiles alone: the outermost one."""
+        loops = [op for op in self.root.walk() if isinstance(op, Loop) and op is not self.root]
+        found = next((loop for loop in loops if self._has_static_tiles(loop)), None)
+        if found is None:
+            return None
+        handle = self.ctx.handle_name(found)
+        return f"`vectorize({handle})`" if handle is not None else Direction(f"vectorize {found.name}, the loop inside")
+
+    def _has_static_tiles(self, loop: Loop) -> bool:
+        """Whether all that is computed in a loop has static sizes."""
+        computed = (op for op in loop.walk() if isinstance(op, Structured))
+        return all(_static(op.extents(), facts_at(op)) is not None for op in computed)
 
     def vector_of(self, value: Value, user: Operation) -> Value:
         """The vector (or scalar) that replaces a value where `user` uses it."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tcpx.payload.diagnostics import Diagnostic, Kind
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
 from tests.diagnostics.case import Case, corners
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -90,6 +90,15 @@ class Text:
 Editor = Callable[[Text, str, "Fix"], Iterator[str]]
 
 
+def template(text: str) -> str:
+    """A text without its names and numbers."""
+    text = re.sub(r"`[^`]*`", "`..`", text)
+    text = re.sub(r'"[^"]*"', '".."', text)
+    text = re.sub(r"[%@][\w./~$-]+", lambda m: f"{m[0][0]}..", text)
+    text = re.sub(r"(?<![\w.])[-+]?\d[\w.]*", "N", text)
+    return re.sub(r"\S*/\S+", "PATH", text)
+
+
 def _words_of(fix: Fix) -> list[str]:
     """The names that the message speaks of, most specific first."""
     words = [*_CODE.findall(fix.found), fix.found, *_CODE.findall(fix.message), *_WORD.findall(fix.message)]
@@ -111,8 +120,10 @@ def _renamed(text: Text, code: str, fix: Fix) -> Iterator[str]:
 
 
 def _in_place(text: Text, code: str, fix: Fix) -> Iterator[str]:
-    """In place of the span, of the token or call where it starts, of the statement."""
+    """In place of the span, of its head before a block, of the token or call where it starts, of the statement."""
     yield text.put(code)
+    if "{" in text.span:
+        yield text.put(f"{code} ", text.start, text.start + text.span.index("{"))
     match = re.compile(r'[%@]?[\w.~/]+|"[^"\n]*"|==|\S').match(text.text, text.start)
     if match is not None:
         yield text.put(code, match.start(), match.end())
@@ -126,7 +137,7 @@ def _in_place(text: Text, code: str, fix: Fix) -> Iterator[str]:
     if re.match(r"let\b", statement) and not code.startswith("let "):
         yield text.put(code, begin + statement.index("=") + 2, stop)
     for match in re.finditer(r"[\w.]+\(", statement):
-        if code.startswith(match[0]):
+        if code.startswith((match[0], f"{match[0][:-1]} ")):
             end = _call_end(text.text, begin + match.end() - 1)
             if end is not None:
                 yield text.put(code, begin + match.start(), end)
@@ -208,6 +219,7 @@ def _as_attribute(text: Text, code: str, fix: Fix) -> Iterator[str]:
         yield text.put(replaced, start, end)
     yield text.put(re.sub(r"\{", f"{{{key} = {value}, ", line, count=1), start, end)
     yield text.put(re.sub(r"\)( \{[^}]*\})?( *:|$)", rf") {{{key} = {value}}}\2", line, count=1), start, end)
+    yield text.put(re.sub(r"( *:|$)", rf" {{{key} = {value}}}\1", line, count=1), start, end)
     yield text.put(re.sub(r"\{[^}]*\}", code, line, count=1), start, end)
 
 
@@ -276,18 +288,24 @@ def _as_results(text: Text, code: str, fix: Fix) -> Iterator[str]:
 
 
 def _at_place(text: Text, code: str, fix: Fix) -> Iterator[str]:
-    """`CODE` at FILE:LINE:COLUMN, in place of the call there."""
-    match = re.search(rf"`{re.escape(code)}` at \S+?:(\d+):(\d+)", fix.fix)
+    """`CODE` at FILE:LINE:COLUMN, in place of the call there; `tail: pad` in the `tile` there, as its last argument."""
+    match = re.search(rf"`{re.escape(code)}` (?:in the `(\w+)` .*)?at \S+?:(\d+):(\d+)", fix.fix)
     if match is None:
         return
-    at = Text.of(text.text, (int(match[1]), int(match[2]), 0, 0))
-    name = re.match(r"\w+\(", code)
-    if at is None or name is None:
-        return
-    opened = text.text.find(name[0], at.start)
-    end = _call_end(text.text, opened + len(name[0]) - 1) if opened >= 0 else None
+    at = Text.of(text.text, (int(match[2]), int(match[3]), 0, 0))
+    name = f"{match[1]}(" if match[1] else (re.match(r"\w+\(", code) or [""])[0]
+    opened = text.text.find(name, at.start) if at is not None and name else -1
+    end = _call_end(text.text, opened + len(name) - 1) if opened >= 0 else None
     if end is not None:
-        yield at.put(code, opened, end)
+        yield text.put(f", {code}" if match[1] else code, end - 1 if match[1] else opened, end - 1 if match[1] else end)
+
+
+def _at_end(text: Text, code: str, fix: Fix) -> Iterator[str]:
+    """`tcp.return(%y)`, at the end of the function."""
+    del fix
+    if code.startswith("tcp.return"):
+        for match in re.finditer(r"\}", text.text[text.end :]):
+            yield text.put(f" {code}\n", text.end + match.start(), text.end + match.start())
 
 
 def _removed(text: Text, code: str, fix: Fix) -> Iterator[str]:
@@ -310,7 +328,7 @@ def _removed(text: Text, code: str, fix: Fix) -> Iterator[str]:
 
 EDITORS: tuple[Editor, ...] = (
     _renamed, _in_place, _as_argument, _as_map, _as_attribute, _as_type, _as_statements, _as_symbols, _declared,
-    _as_results, _at_place, _removed,
+    _as_results, _at_place, _at_end, _removed,
 )  # fmt: skip
 
 
@@ -329,7 +347,7 @@ def codes(fix: str) -> list[str]:
     ):
         match = re.match(lead, fix)
         if match is not None:
-            return [fix[match.end() :].rstrip("?").strip()]
+            return [re.sub(r", and declare symbols .*$", "", fix[match.end() :].rstrip("?").strip())]
     return [fix]
 
 
@@ -349,7 +367,9 @@ def _helps(fix: Fix, case: Case, depth: int = 0) -> bool:
         found = edited.problems()
         if all(_is_elsewhere(fix, case, edited, problem) for problem in found):
             return True
-        rest += [(edited, found[0])] if found[0].fix and found[0].message != fix.message else []
+        known = found[0].fix if not isinstance(found[0].fix, Direction) else None
+        reads = edited.follows_grammar or not case.follows_grammar
+        rest += [(edited, found[0])] if known and reads and found[0].message != fix.message else []
     for edited, problem in rest[:_MOST_TRIED] if depth < _DEEPEST else ():
         places = {
             "payload_place": corners(problem.payload), "schedule_place": corners(problem.schedule)
@@ -383,6 +403,10 @@ def _is_elsewhere(fix: Fix, case: Case, edited: Case, problem: Diagnostic) -> bo
         return edited.follows_grammar or _is_later(case, edited, problem)
     if str(problem.message) == fix.message or not edited.follows_grammar:
         return False
+    if fix.fix.startswith("did you mean"):
+        return template(str(problem.message)) != template(
+            fix.message
+        )  # the name is known: what else is wrong is another
     if str(problem.message).startswith("@"):
         return True  # of the whole function, whose declaration may have to change with the statement
     place, old = problem.schedule or problem.payload, case.schedule_place or case.payload_place

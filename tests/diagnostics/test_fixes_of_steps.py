@@ -52,6 +52,19 @@ STEPS = {
         MLP, f"{TILED}vectorize(i)\nunroll(kk, factor: 4)",
         "copies of the body of mm/k1 would touch one subset of %mm", f"`{HOIST}` before it",
     ),
+    "the loop round the one that holds the tile": (
+        MLP,
+        f"{MM}let i = {PADDED.replace('n: 16, ', '')}\nlet j, kk = tile(mm, [n: 16, k: 2], tail: pad)\nvectorize(i)",
+        "a tile of %mm in the loop mm/m1 cannot be vectorized", "`vectorize(j)`",
+    ),
+    "the start of sums fused twice": (
+        MLP, f"{MM}let i = tile(mm, [m: 6])\ntile(mm, [k: 8])\nfuse(mm.start, into: i)\nfuse(mm.start, into: i)",
+        "%mm.start is already in the loop mm/m1", "leave this statement out",
+    ),
+    "promoted where a loop leaves sums to the next": (
+        MLP, f"{MM}let kk, i = tile(mm, [k: 8, m: 6])\nlet ks = tile(mm, [k: 2])\npromote(mm.out, at: kk)",
+        "mm/m1 goes on from what is there before", "promote in a loop round mm/k1",
+    ),
     "not vectorized": (
         MLP, f"{TILED}{HOIST}", "the destination %mm of mm/k1 cannot be carried in registers",
         "`vectorize(i)` before it",

@@ -99,7 +99,8 @@ def test_a_condition_of_the_kernel_is_no_mismatch() -> None:
     [
         ("let r = match one relu_off in root", "there is no class `relu_off` in the operation tree",
          "did you mean `relu_of`?"),
-        ("let r, mm = match one relu_of in root", "2 names for 3 results", None),
+        ("let r, mm = match one relu_of in root", "2 names for 3 results",
+         "write `let r, mm, _ = match one relu_of in root`"),
         ("for r, mm in match some relu_of in root { vectorize(r) }",
          "variables and parts of an item differ in number", None),
         ("for r, mm in match some contract in root { vectorize(r) }", "the items of this `for` have no parts", None),

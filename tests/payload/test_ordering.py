@@ -164,7 +164,7 @@ REFUSED = [
             "%v (tcp.sort): `result` has another shape than the dims it goes along",
             "tensor<[M]x8xf32>",
             "%v: tensor<[M]x7xf32>",
-            None,
+            "write `: tensor<[M]x8xf32>`",
         ),
     ),
 ]

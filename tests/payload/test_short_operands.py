@@ -129,7 +129,7 @@ def test_names_that_are_taken() -> None:
         (f"%y = tcp.add(%x, broadcast(%b, [2])) : {WIDE}", "`dims` places each operand dim in the result",
          "broadcast(%b, [2])", None),
         (f"%y = tcp.add(%x, broadcast(%b, [0])) : {WIDE}",
-         "dim 0 of `operand` does not agree with `d0`", "broadcast(%b, [0])", "{dims = [1]}"),
+         "dim 0 of `operand` does not agree with `d0`", "broadcast(%b, [0])", "broadcast(%b, [1])"),
     ],
 )  # fmt: skip
 def test_refused(statement: str, message: str, span: str, fix: str | None) -> None:

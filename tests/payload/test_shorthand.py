@@ -99,7 +99,7 @@ def test_no_payload_has_one() -> None:
         (SPLIT.replace("2x[M]xf32>,", "1x[M]xf32>,"), "the parts are not as long as dim 0 of %x", "N elements",
          "N - 1: %a: tensor<1x[M]xf32>, %b: tensor<[N - 2]x[M]xf32>", None),
         (SPLIT.replace("2x[M]xf32>,", "2x3xf32>,"), "%a has another type than what it is", ROWS, "tensor<2x3xf32>",
-         f"write `: {ROWS}`"),
+         f"write `: {ROWS}, tensor<[N - 2]x[M]xf32>`"),
         (SPLIT.replace("dim = 0", "dim = 2"), "`dim` is a dim of the operand", "0 or more, and below 2", "2", None),
         (TILE.replace("[3, R]", "[3]"), "`repeats` has a number for each dim", "2 of them", "[3]",
          "{repeats = [1, 2]}"),

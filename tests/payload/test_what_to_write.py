@@ -316,7 +316,7 @@ X = "%x: tensor<4x8xf32>"
             'tcp.contract(%x, %x) {lhs = "mk", rhs = "nk", out = "mn"}',
             "the attribute `lhs` is of another kind",
             'lhs = "mk"',
-            '{lhs = ["m", "k"]}',
+            '{lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]}',
         ),
         ("tcp.less(%x, %x)", "the result is a truth value", "f32", "write `: tensor<4x8xi1>`"),
         (

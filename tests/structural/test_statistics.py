@@ -146,7 +146,13 @@ REFUSED = [
     ("tcp.reduce_mean", "[M]xf32", "{dims = [-1]}", ORDER, "{dims = [1]}"),
     ("tcp.reduce_mean", "[M]xf32", "{dims = [1, 0]}", ORDER, "{dims = [0, 1]}"),
     ("tcp.reduce_mean", "[M]xsi32", "{dims = [1]}", "the result is a float", None),
-    ("tcp.reduce_l2", "[N]xf32", "{dims = [1]}", "`result` has another shape than the dims it goes along", None),
+    (
+        "tcp.reduce_l2",
+        "[N]xf32",
+        "{dims = [1]}",
+        "`result` has another shape than the dims it goes along",
+        "write `: tensor<[M]xf32>`",
+    ),
 ]
 
 

@@ -48,8 +48,15 @@ class CallBase(Operation):
     """What calls on values and on memory share: the function, by its name, and what its symbols are."""
 
     __slots__ = ()
-    name_of_callee = TextAttribute(key="callee", example='"f"')
+    name_of_callee = TextAttribute(key="callee")
     variadic = True
+
+    def usual_attribute(self, key: str) -> str:
+        """The one function that a call here can be of, where there is one."""
+        func = self.func
+        module = func.module if func is not None else None
+        others = [name for name, held in module.funcs.items() if held is not func] if module is not None else []
+        return f'"{others[0]}"' if key == "callee" and len(others) == 1 else super().usual_attribute(key)
 
     @property
     def callee(self) -> FuncOp | None:

@@ -125,10 +125,13 @@ class Composite(Tileable):
             have = shape_of(value.type)
             same = [is_equal(a, b) for a, b in zip(wanted, have, strict=False)]
             if len(wanted) != len(have) or not all(held is True for held in same):
+                right = like(value.type, wanted, dtype_of(value.type))
+                types = ", ".join(str(right if result is value else result.type) for result in self.results)
                 raise self.error(
                     f"`{role}` has another shape than the dims it goes along",
-                    required=str(like(value.type, wanted, dtype_of(value.type))),
+                    required=str(right),
                     found=f"%{value.name}: {value.type}",
+                    fix=f"write `: {types}`" if value in self.results else None,
                     unproven=len(wanted) == len(have) and False not in same,
                 )
 

@@ -93,7 +93,10 @@ class Broadcast(Movement):
 
     def correction(self) -> str | None:
         places = broadcast_dims(shape_of(self.operands[0].type), shape_of(self.result.type))
-        return f"{{dims = {places}}}" if places is not None else None
+        if places is None:
+            return None
+        is_in_place = self.location is not None and self.location.span.startswith("broadcast(")
+        return f"broadcast(%{self.operand.name}, {list(places)})" if is_in_place else f"{{dims = {places}}}"
 
     def verify(self) -> None:
         places, rank = self.places_of_dims, len(shape_of(self.result.type))

@@ -52,7 +52,7 @@ class Shorthand(Operation):
                 f"%{result.name} has another type than what it is",
                 required=str(right),
                 found=str(result.type),
-                fix=f"write `: {right}`",
+                fix=f"write `: {', '.join(str(right if r is result else r.type) for r in self.results)}`",
                 unproven=len(have) == len(shape)
                 and all(is_equal(a, b) is not False for a, b in zip(have, shape, strict=True)),
             )

@@ -355,7 +355,12 @@ class Shuffle(Operation):
     opcode = "vector.shuffle"
     first, second = Operand(), Operand()
     attribute_names = None
-    lanes = ElementsAttribute(int, "a list of ints", example="[0, 1]")
+    lanes = ElementsAttribute(int, "a list of ints")
+
+    def usual_attribute(self, key: str) -> str:
+        """The first lanes, as they are."""
+        (count,) = shape_of(self.result.type)
+        return str(list(range(count))) if key == "lanes" and isinstance(count, int) else super().usual_attribute(key)
 
     @classmethod
     def of(cls, first: Value, second: Value, lanes: Sequence[int]) -> Operation:

@@ -6,6 +6,7 @@ from math import isinf
 from lark import Token
 
 from tcpx.limits import UINT64_MAX
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import Attribute
 from tcpx.payload.sizes import Var
 from tcpx.payload.text.dims import DimReader
@@ -66,7 +67,7 @@ class AttributeReader(DimReader):
                 required="a number, a quoted name, a size of the function, a dtype, true, false, inf or nan",
                 found=f"`{token}`",
                 fix=suggestion(token, scope.symbol_names())
-                or f'quote a name: "{token}"; declare a size: symbols [{token}]',
+                or Direction(f'quote a name: "{token}"; declare a size: symbols [{token}]'),
             )
 
     def float_number(self, token: Token) -> float:

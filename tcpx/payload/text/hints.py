@@ -157,7 +157,7 @@ _HABITS: Final = habits(
         "`(` is not closed",
     ),
     (
-        rf"(?P<here>(?P<operation>[a-z][\w.]*)\((?P<operands>[^()]*{AT}:[^()]*)\))", _without_types,
+        rf"(?P<here>(?P<operation>[a-z][\w.]*)\((?P<operands>[^()]*{AT}:\s*\w[^()]*)\))", _without_types,
         "operands have no types here",
     ),
     (rf"{_OPERANDS}{_VALUE}\s*{AT}:", Direction("operands have no types here: write the names alone")),

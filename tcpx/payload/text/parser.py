@@ -409,7 +409,8 @@ class _ModuleParser(SubsetReader):
             f"unknown operation `{opcode}`",
             required="an operation that `tcpx ops` lists",
             found=f"`{opcode}`",
-            fix=advice(opcode, given, str(names[0]), shown[0]),
+            fix=(_left_out(opcode) if node.children == [opcode] else None)
+            or advice(opcode, given, str(names[0]), shown[0]),
         )
 
     def _check_attributes(self, node: Node, cls: type[Operation]) -> None:
@@ -645,6 +646,13 @@ _VALUE_OF_LOOP: Final = Direction(
 _LOOP_CLAUSES = frozenset(
     {"results", "loop_opcode", "while_opcode", "loop_step", "destinations", "attributes", "body", "types", "op_name"}
 )
+
+
+def _left_out(word: str) -> str | None:
+    """The fix for a word alone that is like no operation that could stand so."""
+    near = operation_class((advice(word) or "").rstrip("?").rpartition(" ")[2])
+    may_stand = near is None or (near.opcode.startswith("tcp.") and not near.operand_names)
+    return None if may_stand or "." in word else f"remove `{word}`"
 
 
 def _result_names(node: Node) -> list[str]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.ir import operation_classes
@@ -178,7 +179,13 @@ def bind_arguments(
             raise _misfit("an argument without a name stands behind one with a name", argument.location, signature)
         elif position >= len(names):
             count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
-            raise _misfit(f"`{what}` takes at most {count}", argument.location, signature)
+            fewer = replace(call, arguments=call.arguments[:position])
+            raise _misfit(
+                f"`{what}` takes at most {count}",
+                argument.location,
+                signature,
+                f"write `{print_expression(fewer)}`" if position else None,
+            )
         name = argument.name or names[position]
         if name in bound:
             raise _misfit(f"`{name}` is given twice", argument.location, signature)
@@ -196,6 +203,16 @@ def _by_its_name(argument: ast.Argument, missing: list[str], call: ast.Call) -> 
     value = argument.value
     is_value = isinstance(value, ast.Name | ast.Attribute | ast.Call)
     return f"write `{left[0]}: {print_expression(value)}`" if len(left) == 1 and is_value else None
+
+
+def _of_dim(function: Function, call: ast.Call) -> str | None:
+    """`size(x.m)` for `size(x, m)`."""
+    match [argument.value for argument in call.arguments]:
+        case [base, ast.Name(name=dim)] if function.params == ("dim",):
+            written = ast.Argument("", ast.Attribute(base, dim, location=call.location), location=call.location)
+            return f"write `{print_expression(replace(call, arguments=(written,)))}`"
+        case _:
+            return None
 
 
 def _misfit(message: str, where: Location, signature: str, fix: str | None = None) -> ScheduleError:
@@ -241,5 +258,5 @@ def function_arguments(function: Function, call: ast.Call) -> tuple[ast.Expressi
     if not fits:
         least = "at least " if function.variadic else ""
         message = f"`{function.name}` takes {least}{wanted} argument{'' if wanted == 1 else 's'}, not {given}"
-        raise _misfit(message, call.location, function.signature)
+        raise _misfit(message, call.location, function.signature, _of_dim(function, call))
     return tuple(a.value for a in call.arguments)

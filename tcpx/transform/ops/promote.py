@@ -173,24 +173,24 @@ def _goes_on(ctx: TransformContext, maker: Loop, value: Value, start: Value) -> 
     first = whole_of(start)
     round_it = first.owner.parent if isinstance(first.owner, Block) else None
     given = _given(first)
-    found, fix = f"%{payload_name(first)} at first", None
+    found, todo = f"%{payload_name(first)} at first", ""
     if given is not None:
         found = f"%{payload_name(given)} at first"
-        fix = f"add %{payload_name(given)} to the sums when they are done, instead of starting from it"
+        todo = f"add %{payload_name(given)} to the sums when they are done, instead of starting from it"
     elif isinstance(round_it, Loop):
         found = f"what an iteration of {round_it.name} leaves to the next"
-        fix = f"promote in a loop round {round_it.name}"
+        todo = f"promote in a loop round {round_it.name}"
     elif isinstance(first.defining_op, Loop):
         found = f"what {first.defining_op.name} computes"
-        fix = "promote before the loop is peeled or split"
+        todo = "promote before the loop is peeled or split"
     elif isinstance(first.defining_op, Structured):
-        fix = f"fuse the start of the sums into {maker.name}"
+        todo = f"fuse the start of the sums into {maker.name}"
     return ctx.fail(
         f"{maker.name} goes on from what is there before",
         op=maker,
         required=f"a loop that computes %{payload_name(value)} from the start",
         found=found,
-        fix=fix,
+        fix=Direction(todo) if todo else None,
     )
 
 

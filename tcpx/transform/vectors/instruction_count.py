@@ -22,7 +22,7 @@ def check_instructions(op: Operation, target: Target) -> None:
     """Refuse an operation on vectors that takes more instructions than a C compiler can cope with."""
     types = [v.type for v in (*op.results, *op.operands) if isinstance(v.type, VectorType)]
     found = ", ".join(dict.fromkeys(map(str, types)))
-    fix = "tile it smaller before vectorize, reduction dims too"
+    fix = Direction("tile it smaller before vectorize, reduction dims too")
     count = instruction_count(op, target)
     if count > MOST_INSTRUCTIONS:
         required = f"at most {MOST_INSTRUCTIONS} for one operation"

@@ -74,7 +74,7 @@ def test_handles_follow() -> None:
         (CHAIN, f"{R}{Q}let i = tile(r, [d0: 3])\nlet a, b = fission(i, after: q)",
          ("%q is not in r/d01", "an operation in r/d01", "%q")),
         (CHAIN, TILES.replace("d1: 5]", "d1: 5], tail: pad") + "vectorize(j)\nlet a, b = fission(j, after: q)",
-         ("%q.v is not handed from one loop to the other",
+         ("%q is not handed from one loop to the other",
           "a tensor, and a loop with a step that is a number now", "vector<3x5xf32>, step 5")),
     ],
 )  # fmt: skip
@@ -92,5 +92,5 @@ def test_vectors_that_are_written_are_not_read_back() -> None:
 """
     body = 'let q = match one "q" in root\nlet r = match one "r" in root\nlet i = tile(q, [d0: 1])\nfuse(r, into: i)\n'
     found = refusal(text, body + "vectorize(i)\nlet j, k = fission(i, after: q)")
-    assert found.message == "%q.v is not handed from one loop to the other"
+    assert found.message == "%q is not handed from one loop to the other"
     assert found.fix == "do this before `vectorize`"

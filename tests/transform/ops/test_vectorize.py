@@ -198,7 +198,7 @@ def test_what_a_loop_writes_in_parts_is_copied_from_memory(rows: str) -> None:
          "`tile(mm, [m: 6], tail: pad)` at <schedule>:4:1"),
         ("let i, j = tile(mm, [m: 6, n: 8])\nlet k = tile(mm, [k: 1])\nvectorize(j)",
          "%mm.start in the loop mm/n1 cannot be vectorized", "`tile(mm, [m: 6, n: 8], tail: pad)` at <schedule>:4:1"),
-        ("let i = tile(mm, [m: 6], tail: pad)\nvectorize(i)", "%x.p in the loop mm/m1 cannot be vectorized",
+        ("let i = tile(mm, [m: 6], tail: pad)\nvectorize(i)", "a tile of %x in the loop mm/m1 cannot be vectorized",
          "`tile(mm, [m: 6, n: 16], tail: pad)` at <schedule>:4:1, then `vectorize(mm.loop(n))`"),
         ("let r = match one \"r\" in root\nlet i, j = tile(r, [d0: 6, d1: 16])\nfuse(mm, into: j)\nvectorize(j)",
          "a tile of %x in the loop r/d11 cannot be vectorized",
@@ -207,7 +207,7 @@ def test_what_a_loop_writes_in_parts_is_copied_from_memory(rows: str) -> None:
          "`tail: pad` in the `tile` of `m` at <schedule>:4:1"),
         ("let i = tile(mm, [m: 6], tail: peel)\nlet j, k = tile(mm, [n: 8, k: 2], tail: pad)\nvectorize(j)",
          "%mm.start.1 in the loop mm/n2 cannot be vectorized",
-         'vectorize the loop of whole tiles alone: `x.copy("main")`'),
+         'vectorize the loop of whole tiles alone: `vectorize(j.copy("main"))`'),
     ],
 )  # fmt: skip
 def test_refused(body: str, message: str, fix: str) -> None:

@@ -203,7 +203,8 @@ def _unquoted(size: ast.Expression) -> str | None:
 def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
     if not isinstance(value, ast.MapOf):
         given = "a list" if isinstance(value, ast.ListOf) else "no map"
-        _wrong_type(transform, parameter, value, scope, given, "say which dim each is for: `[m: 6, n: 64]`")
+        fix = Direction("say which dim each is for: `[m: 6, n: 64]`")
+        _wrong_type(transform, parameter, value, scope, given, fix)
         return
     seen: set[str] = set()
     for key, size in value.entries:

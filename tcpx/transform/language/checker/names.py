@@ -37,7 +37,7 @@ def check_name(expression: ast.Name, scope: Scope) -> Static:
         if expression.name != "it":
             check_candidate(expression.name, expression, scope)
         return NAVIGATION.get(expression.name, Static.ANY)
-    known = [*scope.visible(), *CONSTANTS, *(CANDIDATE if scope.in_where else ())]
+    known = [*scope.visible(), *CONSTANTS, "true", "false", *(CANDIDATE if scope.in_where else ())]
     fix = FOREIGN_VALUES.get(expression.name) or did_you_mean(expression.name, known)
     if expression.name in FUNCTIONS:
         fix = f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`"

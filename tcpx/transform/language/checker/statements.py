@@ -1,6 +1,7 @@
 """Checking statements: binding, arity, conditions, knobs that nothing reads."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tcpx.payload.diagnostics import Direction, counted
 from tcpx.suggestions import did_you_mean
@@ -14,6 +15,7 @@ from tcpx.transform.language.checker.patterns import candidate_class, check_patt
 from tcpx.transform.language.checker.reachability import check_alternatives, check_arms, check_conditions
 from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.kinds import HANDLES, PARAMETERS, Static, declared_accepts
+from tcpx.transform.language.printer import print_statement
 
 Results = tuple[Static, ...]
 
@@ -86,10 +88,19 @@ def _check_let(statement: ast.Let, scope: Scope) -> None:
             statement.location,
             required=counted(len(types), "name"),
             given=f"{names}: {', '.join(statement.names)}",
+            fix=_with_names(statement, len(types)),
         )
         types = (Static.ANY,) * len(statement.names)
     for name, static in zip(statement.names, types, strict=True):
         scope.bind(name, static, statement.location, is_value=is_value)
+
+
+def _with_names(statement: ast.Let, count: int) -> str | None:
+    """The statement with as many names as there are results, `_` for those that have none."""
+    names = [*statement.names[:count], *("_" for _ in range(count - len(statement.names)))]
+    if not names:
+        return f"leave `let {', '.join(statement.names)} =` out"
+    return f"write `{print_statement(replace(statement, names=tuple(names)))}`"
 
 
 def _check_knob(statement: ast.Knob, scope: Scope) -> None:
