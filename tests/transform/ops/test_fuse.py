@@ -245,7 +245,7 @@ def test_a_slot_of_a_packed_operand_is_not_empty() -> None:
     error = refusal(payload, body)
     assert error.message == "%mm/k1 (gml_st.for): mm/k1 may have no iteration, and its body has a tile of fixed size"
     assert error.required is not None
-    assert error.required.endswith("%mm.lhs.t.2 (gml_st.materialize): a slot would be empty")
+    assert error.required.endswith("a tile of %mm.lhs.t.1 (gml_st.materialize): a slot would be empty")
     assert error.found == "0 to K step 4"
 
 
