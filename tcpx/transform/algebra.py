@@ -11,7 +11,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import ScalarType, TensorType, Type, dtype_of, like, shape_of
 from tcpx.transform import new
 from tcpx.transform.casts import passes_unchanged
-from tcpx.transform.editing import replace_with, source_name
+from tcpx.transform.editing import replace_by_read, replace_with, source_name
 from tcpx.transform.identities import REPEATED, Identity, Term, identities
 
 Build = Callable[[Operation], Value]
@@ -81,7 +81,7 @@ def _replace(rewriter: Rewriter, op: Operation, identity: Identity, letters: Map
     if right.letter:
         if letters[right.letter].type != op.result.type:
             return False
-        rewriter.replace_op(op, [letters[right.letter]])
+        replace_by_read(rewriter, op, letters[right.letter])
         return True
     _built(right, op.result.type, letters, build)
     last = made.pop()
@@ -124,7 +124,7 @@ def fold_repeated(rewriter: Rewriter, op: Operation) -> bool:
     """Make one of two conversions, transposes or broadcasts of each other, where that is the same, and none of one that
     changes nothing."""
     if _changes_nothing(op):
-        rewriter.replace_op(op, [op.operands[0]])
+        replace_by_read(rewriter, op, op.operands[0])
         return True
     inner = op.operands[0].defining_op if len(op.operands) == 1 and len(op.results) == 1 else None
     if inner is None or type(inner) is not type(op) or len(inner.operands) != 1:
@@ -136,7 +136,7 @@ def fold_repeated(rewriter: Rewriter, op: Operation) -> bool:
             return False
         attributes: Mapping[str, Attribute] = {}
         if dtypes[0] == dtypes[2]:
-            rewriter.replace_op(op, [source])
+            replace_by_read(rewriter, op, source)
             return True
     else:
         composed = _composed(op, inner)
@@ -145,7 +145,7 @@ def fold_repeated(rewriter: Rewriter, op: Operation) -> bool:
         attributes = composed
         places = [*composed.values()]
         if source.type == result and places == [tuple(range(len(shape_of(result))))]:
-            rewriter.replace_op(op, [source])
+            replace_by_read(rewriter, op, source)
             return True
     replace_with(rewriter, op, _standing_for(type(op)([source], [result], attributes), op))
     return True

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from tcpx.payload.interfaces import Box, Build, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, OpT, Value
 from tcpx.payload.memory_effects import MoveKind
-from tcpx.payload.ops.gml_st import Loop, Materialize, full_like
+from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile, compose
-from tcpx.payload.types import shape_of
+from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
 
 
@@ -174,6 +174,16 @@ def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:
     rewriter.continue_as(old, made)
     rewriter.replace_op(old, made.results)
     return made
+
+
+def replace_by_read(rewriter: Rewriter, op: Operation, value: Value) -> None:
+    """Let what uses the one result of an operation use a value that it reads. A yield that hands on a destination gets
+    what that holds here: another yield may change it before that one."""
+    handed_on = any(isinstance(user, StYield) for user in op.results[0].users)
+    if handed_on and is_destination(value) and isinstance(value.type, TensorType):
+        read = Materialize.of(value, full_like(value))
+        value = rewriter.insert(read, InsertPoint.before(op), f"{value.name}.now").result
+    rewriter.replace_op(op, [value])
 
 
 def rename_inside(rewriter: Rewriter, made: Operation, place: Operation) -> None:

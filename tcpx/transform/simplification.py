@@ -10,7 +10,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import apply_identities, fold_repeated, sink_broadcast
-from tcpx.transform.editing import erase_dead, is_destination
+from tcpx.transform.editing import erase_dead, is_destination, replace_by_read
 
 
 def simplify_in(rewriter: Rewriter, roots: Sequence[Operation]) -> int:
@@ -49,7 +49,7 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
             if shown.type != op.result.type and block is not op.parent:  # its sizes may name loops that are further in
                 return False
             rewriter.set_type(shown, op.result.type)
-            rewriter.replace_op(op, [shown])
+            replace_by_read(rewriter, op, shown)
             return True
         case Materialize():
             source = op.operands[0]

@@ -114,10 +114,11 @@ def _start(loop: Loop) -> tuple[int, tuple[Dim, ...]] | None:
 
 
 def changes_in_place(loop: Loop) -> bool:
-    """Whether a loop reads state, and its result is put there in the end."""
+    """Whether a loop reads state, or what a loop around it carries, and its result is put there in the end."""
     func = loop.func
     states = {result: func.args[argument] for argument, result in func.states.items()} if func is not None else {}
-    if not states:
+    around = {dest for op in loop.ancestors() if isinstance(op, Loop) for dest in op.destinations}
+    if not states and not around:
         return False
     read = _shown_by({operand for op in loop.walk() for operand in op.operands})
     left, seen = [*loop.results], set[Value]()
@@ -128,7 +129,7 @@ def changes_in_place(loop: Loop) -> bool:
             for move in user.moves():
                 if move.operand != index:
                     continue
-                if move.to is None and states.get(index) in read:
+                if (states.get(index) if move.to is None else move.to) in read & {*states.values(), *around}:
                     return True
                 to = _result_of(move.to) if move.to is not None else None
                 if to is not None and to not in seen:

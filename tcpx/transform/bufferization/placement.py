@@ -121,15 +121,17 @@ class Placement:
         yield from self._handed_on(value, (MoveKind.BRANCH, MoveKind.INIT, MoveKind.RESHAPE, MoveKind.PIECE))
         yield from self._overwritten(value)
         if isinstance(op, Loop):
-            if self.func.states and self._start_where_results_are(op, op.results.index(value)):
-                yield from self._handed_on(value, (MoveKind.YIELD, MoveKind.RETURN, MoveKind.BRANCH))
+            wanted = list(self._handed_on(value, (MoveKind.YIELD, MoveKind.RETURN, MoveKind.BRANCH)))
+            if wanted and self._start_where_results_are(op, op.results.index(value)):
+                yield from wanted
             yield from self._taken(op, op.results.index(value))
         if op is not None and reshapes:
             yield from self._view(op)
 
     def _start_where_results_are(self, loop: Loop, index: int) -> bool:
-        """Put what a loop starts from, and what that one started from, where its result is. So loops one behind another
-        may change state together, of which each alone would first overwrite what it reads by what it starts from."""
+        """Put what a loop starts from, and what that one started from, where its result is. So loops one after another
+        may change state, or what a loop around them carries, together: each alone would first overwrite what it reads
+        by what it starts from."""
         start = loop.operands[index]
         before, made = self.effects.of(start), start.defining_op
         if not isinstance(made, Loop) or len(start.uses) != 1 or before is None or before.link is not None:

@@ -1,0 +1,109 @@
+"""What a loop carries is changed where it lies, if nothing reads the old value; else it is copied, and right."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import tcpx
+
+LOOP = """\
+func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xf32>) symbols [N: 1..] {{
+  %a, %b = gml_st.for %i in 0 to 5 step 1 (%s = %x, %t = %y) {{
+    {}
+    gml_st.yield(%u, %s) tile [0] [N]
+    gml_st.yield(%v, %t) tile [0] [N]
+  }} : tensor<[N]xf32>, tensor<[N]xf32>
+  tcp.return(%a, %b)
+}}
+"""
+WHILE = """\
+func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xf32>) symbols [N: 1..] {
+  %yes = tcp.const {value = true} : i1
+  %c, %a, %b = gml_st.while %i in 0 to 9 step 1 (%go = %yes, %s = %x, %t = %y) {
+    %u = tcp.mul(%s, 0.5) : tensor<[N]xf32>
+    %v = tcp.add(%t, %u) : tensor<[N]xf32>
+    %m = tcp.reduce_max(%u) {dims = [0]} : tensor<f32>
+    %top = gml_st.materialize(%m) point [] : f32
+    %least = tcp.const {value = 0.25} : f32
+    %more = tcp.greater(%top, %least) : i1
+    gml_st.yield(%u, %s) tile [0] [N]
+    gml_st.yield(%v, %t) tile [0] [N]
+    gml_st.yield(%more, %go) point []
+  } : i1, tensor<[N]xf32>, tensor<[N]xf32>
+  tcp.return(%a, %b)
+}
+"""
+SHIFTED = """\
+%rest = tcp.slice(%s) {offsets = [1]} : tensor<[N - 1]xf32>
+    %first = tcp.slice(%s) {offsets = [0]} : tensor<1xf32>
+    %moved = tcp.concat(%rest, %first) {dim = 0} : tensor<[N]xf32>
+    %u = tcp.sub(%s, %moved) : tensor<[N]xf32>
+    %v = tcp.mul(%t, 0.5) : tensor<[N]xf32>"""
+EACH = "%u = tcp.mul(%s, 0.5) : tensor<[N]xf32>\n    %v = tcp.mul(%t, 2.0) : tensor<[N]xf32>"
+SPRING = """\
+%force = tcp.mul(%s, -0.1) : tensor<[N]xf32>
+    %v = tcp.add(%t, %force) : tensor<[N]xf32>
+    %step = tcp.mul(%v, 0.1) : tensor<[N]xf32>
+    %u = tcp.add(%s, %step) : tensor<[N]xf32>"""
+OLD = """\
+%u = tcp.add(%s, %t) : tensor<[N]xf32>
+    %v = tcp.mul(%s, 1.0) : tensor<[N]xf32>"""
+NORMED = """\
+%square = tcp.mul(%s, %s) : tensor<[N]xf32>
+    %sum = tcp.reduce_sum(%square) {dims = [0]} : tensor<f32>
+    %more = tcp.add(%sum, 1.0) : tensor<f32>
+    %root = tcp.sqrt(%more) : tensor<f32>
+    %u = tcp.div(%s, broadcast(%root, [])) : tensor<[N]xf32>
+    %v = tcp.add(%t, %u) : tensor<[N]xf32>"""
+PROGRAMS = {
+    "each": LOOP.format(EACH),
+    "a spring": LOOP.format(SPRING),
+    "the old value": LOOP.format(OLD),
+    "a norm": LOOP.format(NORMED),
+    "the next element": LOOP.format(SHIFTED),
+    "while": WHILE,
+}
+BEFORE = 2
+"""Copies of the arguments, which the loop begins with."""
+COPIES = {"each": 0, "a spring": 0, "a norm": 0, "while": 0}
+"""Within the loop; of the others nothing is said."""
+
+
+@cache
+def kernels() -> dict[str, tcpx.Kernel]:
+    requests = [tcpx.CompileRequest(tcpx.parse(text), name=f"k{k}") for k, text in enumerate(PROGRAMS.values())]
+    return dict(zip(PROGRAMS, tcpx.compile_many(requests), strict=True))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_numbers(name: str) -> None:
+    module = tcpx.parse(PROGRAMS[name])
+    for n in (1, 2, 7, 64, 131):
+        x, y = np.random.default_rng(n).standard_normal((2, n)).astype(np.float32)
+        if n == 7:
+            x[3], y[5] = np.inf, np.nan
+        given = x.copy(), y.copy()
+        with np.errstate(invalid="ignore"):
+            wanted = tcpx.evaluate(module, x, y)
+        for ours, theirs in zip(kernels()[name](x, y), wanted, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-6)
+        np.testing.assert_array_equal(x, given[0])
+        np.testing.assert_array_equal(y, given[1])
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies(name: str) -> None:
+    source = tcpx.emit(tcpx.parse(PROGRAMS[name])).c_source
+    assert source.count("memcpy(") == BEFORE + COPIES[name]
+
+
+def test_more_than_caches_hold() -> None:
+    """No element is written past the caches that the next iteration reads, and none is computed twice."""
+    n = (1 << 22) + 37
+    x, y = np.linspace(-1, 1, n, dtype=np.float32), np.ones(n, np.float32)
+    u, v = kernels()["each"](x, y)
+    np.testing.assert_array_equal(u, x * np.float32(0.5**5))
+    np.testing.assert_array_equal(v, y * np.float32(2**5))
