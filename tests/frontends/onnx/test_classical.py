@@ -53,6 +53,21 @@ def test_a_linear_regressor() -> None:
     as_the_reference(model_of("LinearRegressor", coefficients=factors, intercepts=[1.0, -2.0], targets=2), X[:9])
 
 
+def test_quantiles_of_scores() -> None:
+    """By the standard's formula in f64; 0 of 0 and 1, and NaN of what is no probability."""
+    model = model_of("LinearRegressor", coefficients=[1.0, 0.0, 0.0], post_transform="PROBIT")
+    p = np.array([0.001, 0.3, 0.5, 0.50001, 0.9, 1 - 2**-24, 0.0, 1.0, -0.5, np.nan], np.float32)
+    x = np.stack([p, np.zeros_like(p), np.zeros_like(p)], 1)
+    centred = p.astype(np.float64) * 2 - 1
+    with np.errstate(all="ignore"):
+        log = np.log((1 - centred) * (1 + centred))
+        half = 2 / (np.pi * 0.147) + log / 2
+        wanted = 1.41421356 * np.sign(centred) * np.sqrt(np.sqrt(half * half - log / 0.147) - half)
+    wanted[np.abs(centred) == 1] = 0
+    found: Any = tcpx.evaluate(tcpx.onnx.load(model).module, x)
+    np.testing.assert_allclose(found.ravel(), wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("classes", [1, 3])
 def test_a_linear_classifier(classes: int, transform: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -357,3 +358,19 @@ def test_a_cell_of_several_lengths_in_reverse() -> None:
         np.testing.assert_array_equal(ours[:, 1], theirs[:, 1])
     for ours, theirs in zip(kernel(x, w, r, lengths), found, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(("mode", "dtype"), [("nearest", "float"), ("nearest", "int8"), ("linear", "float")])
+def test_crops_beyond_the_tensor(mode: str, dtype: str) -> None:
+    """What lies outside along one of the axes is a number, which is not mixed with the elements."""
+    text = f"""f ({dtype}[1, 1, 5, 4] x) => (y)
+      <float[8] roi = {{0, 0, 0.4, -0.5, 1, 1, 1.2, 1.7}}, int64[4] size = {{1, 1, 3, 7}}> {{
+      y = Resize <mode = "{mode}", coordinate_transformation_mode = "tf_crop_and_resize", extrapolation_value = 10.0>
+        (x, roi, , size)
+    }}"""
+    model = model_of(text)
+    x = np.arange(20).reshape(1, 1, 5, 4).astype(np.float32 if dtype == "float" else np.int8)
+    (wanted,) = cast("list[Any]", onnx.reference.ReferenceEvaluator(model).run(None, {"x": x}))
+    assert 0 < np.sum(wanted == 10) < wanted.size
+    found: Any = tcpx.evaluate(tcpx.onnx.load(model).module, x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

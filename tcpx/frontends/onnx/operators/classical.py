@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import pi
 
 import numpy as np
 import numpy.typing as npt
@@ -68,8 +69,25 @@ def transformed(n: Node, scores: Value, word: str) -> Value:
             total = w.op("broadcast", w.reduce("reduce_sum", parts, (1,)), shape=shape, dims=(0,))
             is_empty = w.with_number("equal", total, 0, dtype=i1)
             return w.select(is_empty, w.fill(0.5, (), dtype_of(scores.type)), w.op("div", parts, total))
+        case "PROBIT":
+            return w.cast(_quantile(n, w.cast(scores, f64)), dtype_of(scores.type))
         case _:
             raise Unsupported(f"the transform {word} of scores")
+
+
+def _quantile(n: Node, scores: Value) -> Value:
+    """The quantiles of the normal distribution of probabilities, by the approximation that the standard writes: S.
+    Winitzki, "A handy approximation for the error function and its inverse", 2008."""
+    w, factor = n.w, 0.147
+    centred = w.with_number("sub", w.with_number("mul", scores, 2), 1)
+    size = w.op("mul", w.with_number("sub", centred, 1, first=True), w.with_number("add", centred, 1))
+    power = w.unary("log", size)
+    half = w.with_number("add", w.with_number("mul", power, 0.5), 2 / (pi * factor))
+    root = w.unary("sqrt", w.op("sub", w.op("mul", half, half), w.with_number("div", power, factor)))
+    found = w.unary("sqrt", w.op("sub", root, half))
+    signed = w.select(w.with_number("less", centred, 0, dtype=i1), w.unary("neg", found), found)
+    none = w.fill(0, (), f64)  # of 0 and 1, as the standard has it
+    return w.with_number("mul", w.select(w.with_number("equal", size, 0, dtype=i1), none, signed), 1.41421356)
 
 
 def _factors(n: Node, name: str) -> npt.NDArray[np.float32]:

@@ -3,7 +3,7 @@ a call decides, a gather by computed indices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor, isfinite
 from typing import Final
 
@@ -17,7 +17,7 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, floordiv
-from tcpx.payload.types import accumulator_of, f32, f64, i1, shape_of, si64
+from tcpx.payload.types import accumulator_of, dtype_of, f32, f64, i1, shape_of, si64
 
 MOST_PLACES: Final = 1 << 20
 """Of one axis, whose places are listed; beside them, their weights."""
@@ -127,6 +127,7 @@ def _resized(
     roi = [float(v) for v in np.asarray(n.array(1)).ravel()] if transform == _CROP else []
     if roi and len(roi) != 2 * len(axes):
         raise n.error("where a crop begins and ends along each axis", f"{2 * len(axes)} numbers", str(len(roi)))
+    outside: dict[int, Array] = {}
     for k, (axis, size, scale) in enumerate(zip(axes, sizes, scales, strict=True)):
         extent = n.shape()[axis]
         if same(size, extent) and scale == 1 and not roi:
@@ -142,9 +143,9 @@ def _resized(
             raise Unsupported(f"an axis of {extent} resized to {size}")
         box = (roi[k], roi[k + len(axes)]) if roi else (0.0, 1.0)
         places = np.array([_place(n, i, extent, size, scale, transform, box) for i in range(size)])
-        outside = (places < 0) | (places > extent - 1) if roi else np.zeros(size, bool)
-        if outside.any():
-            raise Unsupported("a crop beyond the tensor")
+        if roi:
+            outside[axis] = (places < 0) | (places > extent - 1)
+            places = np.clip(places, 0, extent - 1)
         if mode == "nearest":
             rounding = _NEAREST.get(nearest)
             if rounding is None:
@@ -153,7 +154,17 @@ def _resized(
             x = n.w.take(x, n.w.constant(f"{n.w.prefix}.places", at), axis)
         else:
             x = _weighted(n, x, axis, _weights(n, places, extent, scale, mode))
-    return n.w.cast(x, dtype)
+    return n.w.cast(_extrapolated(n, x, outside), dtype)
+
+
+def _extrapolated(n: Node, x: Value, outside: Mapping[int, Array]) -> Value:
+    """A number instead of the elements that lie outside of the operand along one of the axes."""
+    w, shape = n.w, shape_of(x.type)
+    for axis, which in outside.items():
+        if which.any():
+            mask = w.op("broadcast", w.constant(f"{w.prefix}.outside", which), shape=shape, dims=(axis,))
+            x = w.select(mask, w.fill(n.float("extrapolation_value", 0.0), (), dtype_of(x.type)), x)
+    return x
 
 
 def _nearest(n: Node, extent: Dim, size: Dim, scale: float | None, transform: str, rounding: str) -> Value:
