@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.installed import LIBRARY
 from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
+from tcpx.interp.engine import check_threads
+from tcpx.interp.knobs import overrides_of
 from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.loading import PayloadLike, load, module_of
@@ -16,9 +19,10 @@ from tcpx.lowering import run_and_lower
 from tcpx.matching_records import matching_record
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.contraction import forbid_contraction
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text, python_type_of
 from tcpx.payload.evaluator import Array, argument_error, check_arguments, evaluate_func
 from tcpx.payload.extents import check_extents
+from tcpx.payload.given import path_of
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value, operation_classes
 from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.progress import EvaluationProgress
@@ -64,7 +68,7 @@ def parse_schedule(text: str, file: str = "<schedule>") -> Program:
 
 def load_schedule(path: str | Path) -> Program:
     """Read a `.tcps` file and what it imports. Raises ParseError and ScheduleError."""
-    return load_program(path, [LIBRARY])
+    return load_program(path_of(path, "a schedule"), [LIBRARY])
 
 
 def check(
@@ -192,15 +196,41 @@ class CompileRequest:
         return brief("CompileRequest", "for", type(self.module).__name__, self.name or "")
 
 
+def _check_request(request: CompileRequest, threads: int) -> None:
+    """Raise the errors of arguments that are wrong by themselves: a kernel from the cache is not looked up by them."""
+    check_threads(threads)
+    overrides_of(request.params)
+    name = cast("object", request.name)
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(Diagnostic("this is no name", required="a string", found=python_type_of(name)))
+
+
 @collector_paused()
 def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
+    _check_request(request, threads)
     module = with_strides(request.module) if request.strided else copy_module(request.module)
     if not request.contract:
         forbid_contraction(module)
     program = program_or_default(request.schedule)
     with phase("schedule"):
         return run_and_lower(module, program, target, threads=threads, params=request.params)
+
+
+def _requests_of(given: object) -> list[CompileRequest]:
+    """Raises ArgumentError for what is no list of requests."""
+    is_list = isinstance(given, list | tuple)
+    requests = list(cast("Sequence[object]", given)) if is_list else [given]
+    wrong = [request for request in requests if not isinstance(request, CompileRequest)]
+    if is_list and not wrong:
+        return cast("list[CompileRequest]", requests)
+    raise ArgumentError(
+        Diagnostic(
+            "these are no kernels to compile",
+            required="a list of tcpx.CompileRequest(module, schedule)",
+            found=python_type_of(wrong[0] if wrong else cast("object", given)),
+        )
+    )
 
 
 @collector_paused()
@@ -215,7 +245,7 @@ def compile_many(
     """Compile several payloads into one C file and one shared library. `sanitize` and `timed` are as for `compile`."""
     chosen = load_target(target)
     kernels: list[KernelRequest] = []
-    for request in requests:
+    for request in _requests_of(requests):
         run = lowered(request, chosen, threads)
         kernels.append(KernelRequest(run.module, request.name, run.trace, request.schedule, run.remarks))
     return build_many(kernels, chosen, threads, sanitize=sanitize, timed=timed)
@@ -274,6 +304,7 @@ def compile(
         record = tuned_record(tuned, module, schedule, target=target, threads=threads)
         params = record.under(params)
     request = CompileRequest(module, schedule, params, name)
+    _check_request(request, threads)
 
     def make() -> Kernel:
         return compile_many([request], target=target, threads=threads, sanitize=sanitize, timed=timed)[0]

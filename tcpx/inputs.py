@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from tcpx.emit_c.arguments import Array
 from tcpx.emit_c.signature import Argument, Number
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.given import mapping_of, path_of, seed_of
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_values
 from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
@@ -31,6 +33,7 @@ def argument_dtypes(module: PayloadLike) -> dict[str, np.dtype[np.generic]]:
 def read_array(path: str | Path, dtype: np.dtype[np.generic] | None = None) -> Array:
     """The array in a `.npy` file. NumPy writes dtypes that it does not know, such as bf16, as raw bytes of their width:
     they are read as `dtype`. Raises ArgumentError."""
+    path = path_of(path, "an array")
     try:
         array = read_npy(path)
     except UnreadableArrayError as error:
@@ -52,7 +55,8 @@ def random_inputs(
     name that the payload does not have, and for a size that nothing tells.
     """
     module = module_of(module)
-    return drawn_arguments(parameters_of(module), seed, given or {}, sizes or {})
+    named = cast("Mapping[str, Array]", mapping_of(given, "given", '{"x": array}'))
+    return drawn_arguments(parameters_of(module), seed, named, {} if sizes is None else sizes)
 
 
 @frozen
@@ -87,7 +91,7 @@ def drawn_arguments(wanted: Parameters, seed: int, given: Mapping[str, Array], s
     for name in given:
         _check_known(name, [held.name for held in wanted.arguments], f"@{wanted.name} has no argument `{name}`")
     known = _sizes(wanted, given, size_values(sizes))
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed_of(seed))
     arrays: list[Array] = []
     for argument in wanted.arguments:
         if argument.name in given:

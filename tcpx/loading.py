@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tcpx.payload.diagnostics import unusable_argument
+from tcpx.payload.given import path_of
 from tcpx.payload.ir import Module
 
 __all__ = ["PayloadLike", "load", "module_of"]
@@ -32,7 +33,8 @@ PayloadLike = Module | ModelLike | ProtoLike | str | Path | bytes
 def load(path: str | Path) -> Module:
     """The module in a payload file; its constants lie beside it. Of an `.onnx` file that of the model (`tcpx.onnx`).
     Raises ParseError, VerifyError, and OnnxError."""
-    if Path(path).suffix == ".onnx":
+    path = path_of(path, "a payload")
+    if path.suffix == ".onnx":
         model: ModelLike = import_module("tcpx.frontends.onnx").load(path)  # needs an extra
         return model.module
     from tcpx.payload.text.parser import load as load_text  # a run of a known kernel imports no parser

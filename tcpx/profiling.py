@@ -133,8 +133,8 @@ def profile(
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
     (kernel,) = build_many([KernelRequest(run.module, schedule=schedule)], chosen, threads, timed=True)
     given = [np.asarray(array) for array in arrays]
-    costs = statement_costs(run.module.main, chosen, threads, given)
     calls, taken, timings = _measured(kernel, arrays, seconds, clock)
+    costs = statement_costs(run.module.main, chosen, threads, given)
     names = {func.name: [op.name for op in func.walk() if op.name] for func in module.funcs.values()}
     every = [name for held in names.values() for name in held]
     rows: list[ProfileRow] = []

@@ -5,6 +5,7 @@ from pathlib import Path
 from tcpx.emit_c.folder.fields import unreadable
 from tcpx.emit_c.folder.files import read_folder
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
+from tcpx.payload.given import path_of
 from tcpx.target import Target, available_targets, load_target
 
 
@@ -18,7 +19,7 @@ def load_kernel(folder: str | Path, target: str | Target | None = None) -> Kerne
 
     Loading runs native code from the folder, as importing a module does: load only what you trust.
     """
-    files = read_folder(Path(folder))
+    files = read_folder(path_of(folder, "a folder"))
     known = files.manifest
     if target is None and known.target not in available_targets():
         raise unreadable(

@@ -17,6 +17,7 @@ from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location
+from tcpx.payload.given import path_of
 from tcpx.payload.ir import Module
 from tcpx.records import brief, frozen
 from tcpx.target import Target, load_target
@@ -81,8 +82,9 @@ class Source:
     def write(self, folder: str | Path) -> Path:
         """Write `files` to a folder, which is made where it is missing, and return it. Raises ArgumentError where that
         cannot be, also where it has a `main.c` or a `CMakeLists.txt` of something else."""
-        write_folder(Path(folder), self.files)
-        return Path(folder)
+        place = path_of(folder, "a folder")
+        write_folder(place, self.files)
+        return place
 
 
 @collector_paused()

@@ -23,6 +23,7 @@ from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.driver import compiler_flags
 from tcpx.interp import Called, ParamValue, Run, reaches, run_schedule
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.given import path_of
 from tcpx.payload.ir import Module
 from tcpx.payload.structure import fingerprint
 from tcpx.payload.text.file import UnreadableError, read_text
@@ -185,7 +186,7 @@ def cpu_name() -> str:
 def read_records(path: str | Path) -> tuple[TunedRecord, ...]:
     """All records of a file. Raises ArgumentError."""
     try:
-        held: Any = yaml.safe_load(read_text(Path(path)))
+        held: Any = yaml.safe_load(read_text(path_of(path, "a file of tuned records")))
     except UnreadableError as error:
         raise _unreadable(path, error.found) from error
     except RecursionError as error:

@@ -22,6 +22,7 @@ from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import Clock, KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
+from tcpx.payload.given import path_of
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_values
 from tcpx.payload.sizes import evaluate
@@ -227,7 +228,7 @@ class Kernel:
         a `main.c` that runs it without Python, and what `tcpx.load_kernel` needs to load it in another process without
         compiling. Returns the folder. Raises ArgumentError where it cannot be written, also where it has a `main.c` or
         a `CMakeLists.txt` of something else, and for a sanitized kernel."""
-        place = Path(folder)
+        place = path_of(folder, "a folder")
         files, library = self.files(), self._library
         if isinstance(library, Library) and library.stamp != stamp_of(library.path):  # it is gone, or another one
             library = built_library(self._printed, self.target, self.threads)

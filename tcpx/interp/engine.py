@@ -176,10 +176,11 @@ def begin_run(
     return called, state, _frame(called, state)
 
 
-def _check_threads(threads: object) -> None:
-    if isinstance(threads, int) and 1 <= threads <= MOST_THREADS:
+def check_threads(threads: object) -> None:
+    """Raise ScheduleError unless kernels run on so many threads."""
+    if type(threads) is int and 1 <= threads <= MOST_THREADS:
         return
-    found = shortened(threads) if isinstance(threads, int) else python_type_of(threads)
+    found = shortened(threads) if type(threads) is int else python_type_of(threads)
     raise ScheduleError(
         Diagnostic("no kernel runs on so many threads", required=f"threads from 1 to {MOST_THREADS}", found=found)
     )
@@ -193,7 +194,7 @@ def _state(
     threads: int,
     overrides: Overrides,
 ) -> State:
-    _check_threads(threads)
+    check_threads(threads)
     rewriter = Rewriter(module)
     return State(
         module=module,

@@ -38,7 +38,7 @@ class Location:
     printed: tuple[str, int] | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{_without_middle(self.file, _LONGEST_WORD)}:{self.line}:{self.column}"
 
     @property
     def span(self) -> str:
@@ -140,7 +140,7 @@ class Diagnostic:
             label = "hint" if isinstance(self.fix, Direction) else "fix"
             lines.append(f"  {label}: {self.fix}".replace("\n", "\n       "))
         lines += [f"  in {name}, called from {place}" for name, place in self.calls]
-        return "\n".join(lines)
+        return "\n".join(lines).encode(errors="backslashreplace").decode()  # half a pair of surrogates has no bytes
 
 
 def clipped(text: str) -> str:

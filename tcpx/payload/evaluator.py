@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Direction, VerifyError
+from tcpx.payload.given import seed_of
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, as_symbol, evaluate, symbols
@@ -55,7 +56,7 @@ class Evaluation:
         self.accesses: dict[Value, Accesses] = {}
         self.workspace: npt.NDArray[np.uint8] | None = None
         self._shared: dict[Operation, list[Value]] = {}
-        self.random = np.random.default_rng(seed)
+        self.random = np.random.default_rng(seed_of(seed))
         self.calls: Calls | None = None
 
     def size(self, dim: Dim) -> int:

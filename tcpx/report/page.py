@@ -4,10 +4,10 @@ import json
 from importlib.resources import files
 from pathlib import PurePath
 from string import Template
-from typing import Final
+from typing import Final, cast
 
 from tcpx.interp import TraceEntry
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, python_type_of
 from tcpx.report.explanation import Explanation
 from tcpx.report.nest_changes import MarkedLine, marked
 from tcpx.transform.declaration import transforms
@@ -20,7 +20,13 @@ Json = str | int | float | None | list["Json"] | dict[str, "Json"]
 
 
 def html_page(explanation: Explanation) -> str:
-    """The page. Every text of the payload, the schedule and the C is data in it, never markup or script."""
+    """The page. Every text of the payload, the schedule and the C is data in it, never markup or script.
+
+    Raises ArgumentError for what is no explanation.
+    """
+    if not isinstance(cast("object", explanation), Explanation):
+        required, found = "what `tcpx.explain` returns", python_type_of(explanation)
+        raise ArgumentError(Diagnostic("this is no explanation", required=required, found=found))
     folder = files("tcpx.report")
     template, style, script = (
         (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")

@@ -18,14 +18,16 @@ A row or helper uses a helper by naming it in its C; a C type that is the name o
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import log2
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 from tcpx.installed import TABLES, available_targets
+from tcpx.payload.diagnostics import python_type_of
 from tcpx.processor import cpu_flags
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow, read_kernel
@@ -66,12 +68,36 @@ def load_target(
     """
     if isinstance(name, Target):
         return name
+    features = _names_of_features(features)
+    if isinstance(name, Path):
+        return read_target(name, features, allow_native)
+    if not isinstance(cast("object", name), str):
+        raise TargetError(
+            "this is no target",
+            required=f"{', '.join((*available_targets(), 'native'))} or the path of a table",
+            found=python_type_of(name),
+        )
     if name == "native":
         return native_target(cpu_flags(), features)
-    if isinstance(name, str) and not name.endswith(_SUFFIXES):
+    if not name.endswith(_SUFFIXES):
         base, plus, words = name.partition("+")
         return _installed(base, tuple(filter(None, words.split("+"))) if plus and features is None else features)
     return read_target(Path(name), features, allow_native)
+
+
+def _names_of_features(features: object) -> tuple[str, ...] | None:
+    """Raises TargetError for what is no tuple of names."""
+    if features is None:
+        return None
+    is_sequence = isinstance(features, tuple | list)
+    if is_sequence and all(isinstance(name, str) for name in cast("Sequence[object]", features)):
+        return tuple(cast("Sequence[str]", features))
+    raise TargetError(
+        "`features` is no tuple of names",
+        required=", ".join(known_features()),
+        found=python_type_of(cast("object", features)),
+        fix=f'features=("{features}",)' if isinstance(features, str) else None,
+    )
 
 
 @lru_cache(maxsize=64)

@@ -114,10 +114,10 @@ def _unwritable(required: str, found: str, fix: str | None = None) -> ArgumentEr
 
 def read_folder(folder: Path) -> KernelFiles:
     """The files of the one kernel of a folder. Raises ArgumentError, also for files that have changed."""
-    found = sorted(folder.glob("*.json"))
+    found = [folder / name for name in _names(folder) if name.endswith(".json")]
     if len(found) != 1:
         required = "a folder that `Kernel.save` or `tcpx emit` wrote, with one NAME.json in it"
-        shown = ", ".join(path.name for path in found) or ("none" if folder.is_dir() else "no such folder")
+        shown = ", ".join(path.name for path in found) or ("none" if os.path.isdir(folder) else "no such folder")
         raise unreadable(str(folder), required, shown)
     manifest = read_manifest(_read(found[0]).decode(errors="replace"), str(found[0]))
     name = manifest.signature.c_name
@@ -131,6 +131,14 @@ def read_folder(folder: Path) -> KernelFiles:
         _constants(folder / f"{name}.bin", manifest),
         library if library.name in manifest.digests else None,
     )
+
+
+def _names(folder: Path) -> list[str]:
+    """What is in a folder; nothing where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except (OSError, ValueError):  # ValueError: a NUL character
+        return []
 
 
 def _constants(path: Path, manifest: Manifest) -> Bytes:

@@ -11,6 +11,7 @@ from typing import Final
 from tcpx.installed import LIBRARY
 from tcpx.limits import DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ScheduleError
+from tcpx.payload.given import path_of
 from tcpx.payload.text.file import UnreadableError, is_file, read_text, unusual_path
 from tcpx.records import brief, frozen
 from tcpx.suggestions import did_you_mean
@@ -138,7 +139,7 @@ def program_of_file(file: ast.File, schedule_path: Sequence[str | Path] = (), be
 def schedule_text(path: str | Path) -> str:
     """The text of a `.tcps` file. Raises ScheduleError."""
     try:
-        return read_text(Path(path))
+        return read_text(path_of(path, "a schedule"))
     except UnreadableError as error:
         known = error.diagnostic("a schedule text")
         raise ScheduleError(replace(known, schedule=known.payload, payload=None)) from error

@@ -1,5 +1,6 @@
 """Text -> text, in the one format. Works on tokens, so that no construct can be lost; see `format_schedule`."""
 
+from tcpx.payload.diagnostics import check_text
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.formatter.alignment import aligned
 from tcpx.transform.language.formatter.layout import Layout
@@ -18,6 +19,7 @@ def format_schedule(text: str, file: str = "<schedule>") -> str:
     statements is kept; comments behind code are aligned, and so are the `=` of a paragraph where one was. Formatting
     twice changes nothing more, and the syntax tree stays the same. Raises ParseError.
     """
+    check_text("schedule", text, "schedule_text")
     source = Source(file, text)
     parsed = parse_text(source)
     Builder(source, parsed.comments).file(parsed.tree)
