@@ -9,7 +9,7 @@ from tcpx.interp.methods import attribute_names
 from tcpx.interp.navigation import UnknownAttributeError, UnknownNameError
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue
-from tcpx.payload.diagnostics import Kind
+from tcpx.payload.diagnostics import Direction, Kind
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a, source_name
@@ -80,7 +80,7 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
     misses = [] if found else _all_misses(state, candidates, misses)
     what = pattern_text(match.pattern)
     required = "exactly one" if match.cardinality == "one" else "at least one"
-    narrow = "use `match some` and `for`, or narrow it with a name or `where`"
+    narrow = Direction("use `match some` and `for`, or narrow it with a name or `where`")
     raise frame.error(
         f"{len(handles)} operations match {what}" if handles else f"nothing matches {what}",
         match,

@@ -282,7 +282,7 @@ class Tileable(Operation):
         names = self.attributes.get(DIM_NAMES, ())
         texts = [n for n in names if isinstance(n, str) and n.isidentifier()] if isinstance(names, tuple) else []
         if not isinstance(names, tuple) or len(texts) != len(names) or len({*texts}) != len(texts):
-            raise self.wrong_attribute(DIM_NAMES, "a list of different names of dims, quoted", '["row", "column"]')
+            raise self.wrong_attribute(DIM_NAMES, 'a list of different names of dims, quoted: ["row", "column"]')
         is_whole = all(isinstance(result.type, TensorType) for result in self.results)
         own = self.iterators() if DIM_NAMES in self.attributes else ()
         if is_whole and len(names) != len(own):
@@ -598,7 +598,7 @@ class Structured(Tileable):
                 case (str() as name, (int() | Size() | Symbol() | Var()) as count) if not isinstance(count, bool):
                     found[name] = as_dim(count)
                 case _:
-                    raise self.wrong_attribute(VALID, "reduction dims, each with how much is no padding", '[["k", 5]]')
+                    raise self.wrong_attribute(VALID, 'reduction dims, each with how much is no padding: [["k", 5]]')
         return found
 
     @property
@@ -612,7 +612,7 @@ class Structured(Tileable):
             case (str() as name, int() as count) if count >= 1 and name in {it.name for it in self.iterators()}:
                 return name, count
             case _:
-                raise self.wrong_attribute(LANES, "a dim, and how many iterations of it a vector has", '["j", 16]')
+                raise self.wrong_attribute(LANES, 'a dim, and how many iterations of it a vector has: ["j", 16]')
 
     @property
     def scans_in_lanes(self) -> bool:

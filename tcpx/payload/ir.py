@@ -482,8 +482,8 @@ class Operation:
         kind = UnprovenError if unproven else VerifyError
         return kind(Diagnostic(f"{shown}: {message}", payload=self.location, required=required, found=found, fix=fix))
 
-    def wrong_attribute(self, key: str, required: str, example: str) -> VerifyError:
-        """The error for an attribute that is missing or of another kind; `example` is a value that would do."""
+    def wrong_attribute(self, key: str, required: str, right: str = "") -> VerifyError:
+        """The error for an attribute that is missing or of another kind; `right` is a value that would do."""
         from tcpx.payload.text.printer import attribute_text  # the printer reads the IR: late to break the cycle
 
         value = self.attributes.get(key)
@@ -491,7 +491,7 @@ class Operation:
             f"the attribute `{key}` is {'missing' if value is None else 'of another kind'}",
             required=required,
             found=f"no `{key}`" if value is None else f"{key} = {attribute_text(value)}",
-            fix=f"{{{key} = {example}}}" if example else None,
+            fix=f"{{{key} = {right}}}" if right else None,
         )
 
     def usual_attribute(self, key: str) -> str:

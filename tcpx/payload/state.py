@@ -2,7 +2,7 @@
 Other names of results are what they are called in C.
 What a call is given for state is given up: nothing reads it afterwards."""
 
-from tcpx.payload.diagnostics import Direction
+from tcpx.payload.diagnostics import Direction, counted
 from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal
@@ -13,6 +13,15 @@ from tcpx.payload.types import BufferType, TensorType, dtype_of, index, shape_of
 def check_states(func: FuncOp) -> None:
     """Raise VerifyError unless each argument that is state has one result, of its type."""
     held, outputs, pairs = func.attributes.get(INOUT, ()), func.outputs, tuple(func.states.items())
+    end = func.body.terminator
+    if end is not None and pairs and not outputs:
+        states = [func.args[k] for k, _ in sorted(pairs, key=lambda pair: pair[1]) if k < len(func.args)]
+        raise end.error(
+            "what is state is not returned",
+            required=counted(len(pairs), "value"),
+            found="none",
+            fix=f"write tcp.return({', '.join(f'%{value.name}' for value in states)})",
+        )
     in_range = all(0 <= k < len(func.inputs) and 0 <= n < len(outputs) for k, n in pairs)
     if held != pairs or not in_range or len({n for _, n in pairs}) != len(pairs) or list(pairs) != sorted(pairs):
         raise func.error(
@@ -40,7 +49,8 @@ def check_states(func: FuncOp) -> None:
 def _tensor_for(argument: Value) -> str | None:
     """What to write for a number, which has no memory."""
     is_number = not isinstance(argument.type, TensorType | BufferType)
-    return f"%{argument.name}: inout tensor<{argument.type}>" if is_number else None
+    written = f"%{argument.name}: inout tensor<{argument.type}>"
+    return Direction(f"{written}, and the result like it") if is_number else None
 
 
 def check_numbers(func: FuncOp) -> None:

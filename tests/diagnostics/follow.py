@@ -262,7 +262,7 @@ def _as_symbols(text: Text, code: str, fix: Fix) -> Iterator[str]:
     whole = text.text
     declared = re.search(r"symbols \[([^\]]*)\]", whole)
     if declared is None:
-        yield re.sub(r"(func [^{]*?)\s*\{\n", rf"\1 symbols [{match[1]}] {{\n", whole, count=1)
+        yield re.sub(r"(func [^{]*?)\s*\{", rf"\1 symbols [{match[1]}] {{", whole, count=1)
         return
     yield whole[: declared.start()] + f"symbols [{match[1]}]" + whole[declared.end() :]
     entries = [e for e in re.split(r",\s*", f"{declared[1]}, {match[1]}") if e]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tests.diagnostics.ledger import ROOT, Record
 
+_OPERATION = re.compile(r"(?:nothing proves that `\w+` fits: )?(?:%\S+ \([\w.]+\)|\w+\.[\w.]+): ")
 LEAST = 6
 """Letters that a message has of its own: of one with fewer, nobody could tell it from others."""
 
@@ -50,6 +51,6 @@ def _parts(text: ast.expr) -> list[str | None] | None:
 
 
 def unprovoked(records: Iterable[Record]) -> list[Message]:
-    """The messages that none of these is."""
-    found = {record.message for record in records}
+    """The messages that none of these is, with or without the operation that it is said of."""
+    found = {text for record in records for text in (record.message, _OPERATION.sub("", record.message))}
     return [message for message in messages() if not any(message.pattern.fullmatch(text) for text in found)]

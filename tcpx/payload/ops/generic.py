@@ -280,7 +280,7 @@ class Generic(Structured):
                         continue
                 case _:
                     pass
-            raise self.wrong_attribute("ragged", "dims, each with the inputs that bound it", '[["k", in1, in2]]')
+            raise self.wrong_attribute("ragged", 'dims, each with the inputs that bound it: [["k", in1, in2]]')
         return found
 
     def ragged_from(self, origins: Mapping[str, Dim]) -> Mapping[str, Attribute]:
@@ -451,7 +451,7 @@ class Generic(Structured):
                 "`neutral` is what the first iteration of a sequential dim goes on from",
                 required=f"{len(handed_on)} number(s), one for each result without a sequential dim",
                 found=str(numbers),
-                fix=f"neutral = [{', '.join('0.0' if self.acc_types[k].is_float else '0' for k in handed_on)}]",
+                fix=f"{{neutral = [{', '.join('0.0' if self.acc_types[k].is_float else '0' for k in handed_on)}]}}",
             )
         for k, number in zip(handed_on, numbers, strict=True):
             check_literal(self, number, self.acc_types[k])
@@ -483,7 +483,7 @@ class Generic(Structured):
                 "`neutral` is a partial result that adds nothing",
                 required=f"{len(types)} number(s)",
                 found=str(len(numbers)),
-                fix=f"neutral = [{', '.join('0.0' if t.is_float else '0' for t in types)}]",
+                fix=f"{{neutral = [{', '.join('0.0' if t.is_float else '0' for t in types)}]}}",
             )
         for number, type_ in zip(numbers, types, strict=True):
             check_literal(self, number, type_)

@@ -99,10 +99,10 @@ class Repeating(Shorthand):
         """The operand `counts[k]` times along each dim: one element as often, where the new dim lies `behind`, or all
         of them."""
         shape = shape_of(self.operand.type)
-        self._check(self.result, [n * count for n, count in zip(shape, counts, strict=True)])
         if not all(is_less_equal(0, count) is True for count in counts):
             found = ", ".join(map(to_text, counts))
             raise self.error("nothing is there fewer than 0 times", required="0 or more", found=found)
+        self._check(self.result, [n * count for n, count in zip(shape, counts, strict=True)])
         wide: list[Dim] = []
         places: list[int] = []
         for n, count in zip(shape, counts, strict=True):

@@ -1,7 +1,7 @@
 """fuse: move a producer into a loop that reads it, or a consumer into the loop that computes its operand."""
 
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.types import VectorType
@@ -89,7 +89,7 @@ class Fuse(Transform):
                 op=op,
                 required="an operation outside the loop",
                 found=f"an operation of its body: {op.opcode}",
-                fix="leave this statement out" if isinstance(op, Structured) and op.is_movement else None,
+                fix="leave this statement out",
             )
         if is_kept and args.bool("recompute"):
             raise ctx.fail(

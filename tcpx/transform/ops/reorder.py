@@ -62,7 +62,7 @@ class Reorder(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         wanted = [loop.var.name for loop in args.loops("loops")]
-        nest = sorted(set(args.loops("loops")), key=lambda loop: sum(1 for _ in loop.ancestors()))
+        nest = sorted(dict.fromkeys(args.loops("loops")), key=lambda loop: sum(1 for _ in loop.ancestors()))
         _check(ctx, nest, wanted)
         top = nest[0]
         now = [loop.var.name for loop in nest]

@@ -14,8 +14,9 @@ def conversion(given: Static, required: Static, value: ast.Expression) -> str | 
     if given is Static.OP and required is Static.LOOP:
         return Direction(f"a loop that steps one of its dims: `{text}.loop(..)`")
     if given is Static.VALUE and required is Static.OP:
-        is_result = isinstance(value, ast.Attribute) and value.name == "out"
-        return f"the operation that computes it: `{text.removesuffix('.out') if is_result else f'producer({text})'}`"
+        if isinstance(value, ast.Attribute) and value.name == "out":
+            return f"the operation that computes it: `{text.removesuffix('.out')}`"
+        return Direction(f"the operation that computes it: `producer({text})`")
     if given is Static.FUNC and required is Static.OP:
         return Direction(f"an operation in it: `match one .. in {text}`")
     if given is Static.DIM and required in (Static.INT, Static.SIZE, Static.FLOAT):

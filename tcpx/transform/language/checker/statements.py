@@ -67,6 +67,7 @@ _MAY_BE_NOTHING = frozenset((*HANDLES, Static.ANY))
 
 
 def _check_let(statement: ast.Let, scope: Scope) -> None:
+    before = len(scope.problems.found)
     types = result_types(statement.value, scope, statement.optional)
     is_value = types is None and len(statement.names) == 1
     if statement.optional and (types is None or not _MAY_BE_NOTHING.issuperset(types)):
@@ -81,7 +82,8 @@ def _check_let(statement: ast.Let, scope: Scope) -> None:
         parts = parts_of(statement.value, scope) if len(statement.names) > 1 else None
         is_one = isinstance(statement.value, ast.Match) and statement.value.cardinality == "one"
         types = parts if parts is not None and is_one else (given,)
-    if len(types) != len(statement.names):
+    is_right = len(scope.problems.found) == before
+    if is_right and len(types) != len(statement.names):
         names = counted(len(statement.names), "name")
         scope.problems.add(
             f"{names} for {counted(len(types), 'result')}" if types else "this returns nothing to name",
@@ -90,6 +92,7 @@ def _check_let(statement: ast.Let, scope: Scope) -> None:
             given=f"{names}: {', '.join(statement.names)}",
             fix=_with_names(statement, len(types)),
         )
+    if len(types) != len(statement.names):
         types = (Static.ANY,) * len(statement.names)
     for name, static in zip(statement.names, types, strict=True):
         scope.bind(name, static, statement.location, is_value=is_value)
