@@ -1,5 +1,6 @@
 """The `tcpx` command: one file per subcommand."""
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return execute(arguments)
     except KeyboardInterrupt:
+        if arguments is None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more, while Python ends, would be its exit status
         print("tcpx: interrupted", file=sys.stderr)
         return INTERRUPTED
 

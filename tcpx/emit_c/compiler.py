@@ -66,9 +66,10 @@ def _compiler(command: tuple[str, ...], modified: int) -> Compiler:
     return Compiler(command, output_of([*command, "--version"]))
 
 
-def output_of(command: Sequence[str]) -> str:
-    """The standard output of a command that succeeds. Messages are asked for in English."""
-    environment = {**os.environ, "LC_ALL": "C"}
+def output_of(command: Sequence[str], scratch: str = "") -> str:
+    """The standard output of a command that succeeds. Messages are asked for in English. Its temporary files lie in
+    `scratch`, if that is given: they go with it, however the command ends."""
+    environment = {**os.environ, "LC_ALL": "C", **({"TMPDIR": scratch} if scratch else {})}
     shown = shlex.join(command)
     try:
         done = _run(command, environment)

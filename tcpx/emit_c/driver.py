@@ -128,7 +128,7 @@ def _require_sanitizers(compiler: Compiler) -> None:
         text = Path(scratch, "empty.c")
         text.write_text("int main(void) { return 0; }\n", encoding="ascii")
         try:
-            output_of([*compiler.command, *SANITIZERS, "-o", str(Path(scratch, "empty")), str(text)])
+            output_of([*compiler.command, *SANITIZERS, "-o", str(Path(scratch, "empty")), str(text)], scratch)
         except CompileError as error:
             raise CompileError(
                 Diagnostic(
@@ -169,7 +169,7 @@ def _build(
             command = [*compiler.command, *flags, _DECLARED, "-o", *files, *link, *LIBRARIES]
             read = [flag for flag in flags if flag not in _OF_OUTPUT]
             headers = words_for(source, compiler, read, directory, lambda text: _key(text, compiler, read))
-            _compile(command, headers)
+            _compile(command, headers, scratch)
             is_whole = made.is_file() and (suffix == ".o" or not executable_fault(made))
             fault = "" if is_whole else executable_fault(made) if made.is_file() else "no such file"
             if fault:
@@ -190,20 +190,21 @@ def _build(
     return directory / f"{stem}{suffix}"
 
 
-def _compile(command: Sequence[str], headers: Sequence[str]) -> None:
-    """Run the compiler, first with what it has read of `headers` before: errors are those of a run without. One that
-    breaks down itself is run again with `CAREFUL`, and a warning says so."""
+def _compile(command: Sequence[str], headers: Sequence[str], scratch: str) -> None:
+    """Run the compiler with its temporary files in the folder `scratch`, first with what it has read of `headers`
+    before: errors are those of a run without. One that breaks down itself is run again with `CAREFUL`, and a warning
+    says so."""
     if headers:
         with suppress(CompileError):
-            output_of([*command, *headers])
+            output_of([*command, *headers], scratch)
             return
     try:
-        output_of(command)
+        output_of(command, scratch)
     except CompileError as error:
         broken = [note for note in error.diagnostic.notes if BROKEN_DOWN in note]
         if not broken:
             raise
-        output_of([*command, *CAREFUL])
+        output_of([*command, *CAREFUL], scratch)
         warnings.warn(
             f"the C compiler broke down, and compiled the kernel with {shlex.join(CAREFUL)} instead: "
             f"{broken[0].strip()}",

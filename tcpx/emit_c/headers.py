@@ -56,7 +56,7 @@ def words_for(
 def _make(header: Path, made: Path, compiler: Compiler, flags: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix=f"{header.stem}-", dir=header.parent) as scratch:
         written = Path(scratch, made.name)
-        output_of([*compiler.command, *flags, "-x", "c-header", "-o", str(written), str(header)])
+        output_of([*compiler.command, *flags, "-x", "c-header", "-o", str(written), str(header)], scratch)
         seal(written)
         put(written, made)
 

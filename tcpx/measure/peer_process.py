@@ -110,7 +110,7 @@ class PeerProcess:
                 self._send({"do": "quit"})
                 self._process.wait(QUIT_SECONDS)
         except (PeerError, subprocess.TimeoutExpired):
-            self._kill()
+            self.kill()
         self._signal(signal.SIGKILL)  # what it started and left behind
         for stream in (self._process.stdin, self._process.stdout, self._stderr):
             if stream is not None:
@@ -125,7 +125,8 @@ class PeerProcess:
         except ProcessLookupError:
             return
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """End the process and all that it started, without asking it."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 
@@ -148,7 +149,7 @@ class PeerProcess:
             selector.register(stdout, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 if not selector.select(max(0.0, end - monotonic())):
-                    self._kill()
+                    self.kill()
                     raise PeerError("timeout", f"no reply within {timeout:g} s")
                 read = os.read(stdout.fileno(), 1 << 16)
                 if not read:
@@ -162,7 +163,7 @@ class PeerProcess:
         try:
             self._process.wait(QUIT_SECONDS)
         except subprocess.TimeoutExpired:
-            self._kill()
+            self.kill()
         status = self._process.returncode
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
         self._stderr.seek(0)

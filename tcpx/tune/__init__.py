@@ -9,6 +9,7 @@ space_file       a YAML file that narrows the space and says how to search
 samplers/        which point to try next
 executor         where candidates are tried: evaluation on this machine, dask_executor on others
 dask_workers     the workers of a cluster with one kind of processor, some of which die
+interrupts       Ctrl-C
 evaluation       candidates compiled in parallel, checked, timed alone
 slots            where candidates live: a server each, which forks for every candidate
 candidate_server, trial, problem   what happens in these processes

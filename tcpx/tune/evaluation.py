@@ -69,6 +69,7 @@ class Evaluator:
         if kind is not None:  # threads may wait for servers
             for slot in self._slots:
                 slot.abandon()
+            self._threads.shutdown(cancel_futures=True)
         self.close()
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
+from tcpx.tune.interrupts import Interrupts
 from tcpx.tune.problem import Problem
 from tcpx.tune.slots import Limits, TrialError
 from tcpx.tune.space import Value
@@ -30,7 +31,11 @@ class Rivals:
             return None
         problem = self._problem = self._problem or self.problem()
         least = max(2, self.processes)
-        with study_folder() as folder, Evaluator(problem, folder, self.limits, self.effort, 2) as evaluator:
+        with (
+            Interrupts().caught(),
+            study_folder() as folder,
+            Evaluator(problem, folder, self.limits, self.effort, 2) as evaluator,
+        ):
             try:
                 (found,) = evaluator.final(
                     _candidate(1, params),

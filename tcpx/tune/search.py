@@ -1,21 +1,19 @@
 """A study while it runs: candidates claimed, tried, written down, until something ends it."""
 
 import random
-import signal
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from time import monotonic, sleep
-from types import FrameType
 from typing import Final
 
 import tcpx
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.tune.executor import Executor, make_executor
 from tcpx.tune.final_comparison import FinalComparison, measured_again
+from tcpx.tune.interrupts import Interrupts
 from tcpx.tune.ledger import Ledger, StudyKey
 from tcpx.tune.problem import Problem, examples_of
 from tcpx.tune.progress import Listener, Progress
@@ -58,7 +56,7 @@ class Search:
     folder: Path
     listener: Listener
     cpu: str | None = None
-    stopped: bool = False
+    interrupts: Interrupts = field(default_factory=Interrupts)
     cut_off: str = ""
     is_exhausted: bool = False
     has_joined: bool = False
@@ -99,19 +97,20 @@ class Search:
                 f"not searched, these sizes never get there: {', '.join(map(self.space.search.names, untaken))}"
             )
         sampler = make_sampler(request.sampler, self.space, request.seed)
-        with self._interruptible():
-            try:
-                self._say("measuring the limits of the machine")
-                self.roof = roof_of(problem, evaluator.machine_limits())
-                self._say("compiling the defaults")
-                self.searching = monotonic()
+        try:
+            self._say("measuring the limits of the machine")
+            self.roof = roof_of(problem, evaluator.machine_limits())
+            self._say("compiling the defaults")
+            self.searching = monotonic()
+            with self.interrupts.patient():
                 self._search(evaluator, sampler, first)
-            except TrialError as error:  # of no candidate: nobody is left to go on with
-                self.cut_off = str(error)
-                self.notes.append(f"cut off: {self.cut_off}; --resume goes on with it")
-            finally:
-                for candidate in self.open.values():
-                    self.ledger.release(self.key, candidate)
+        except TrialError as error:  # of no candidate: nobody is left to go on with
+            self.cut_off = str(error)
+            self.notes.append(f"cut off: {self.cut_off}; --resume goes on with it")
+        finally:
+            for candidate in self.open.values():
+                self.ledger.release(self.key, candidate)
+        with self.interrupts.patient():
             return self._finished(evaluator)
 
     def _search(self, evaluator: Executor, sampler: Sampler, first: Point) -> None:
@@ -208,7 +207,7 @@ class Search:
                 self.notes.append(f"#{candidate.number} does not run any more: {error}")
                 continue
             break
-        while not (self.stopped or self._is_spent()) and (
+        while not (self.interrupts.stopped or self._is_spent()) and (
             batch := self.ledger.take_over(self.key, self._room(evaluator))
         ):
             self._evaluate(batch, evaluator, sampler)
@@ -232,7 +231,7 @@ class Search:
 
     def _say_of_final(self, phase: str) -> None:
         """Tell which set of the final comparison begins; after Ctrl-C none does. Raises TrialError then."""
-        if self.stopped:
+        if self.interrupts.stopped:
             raise TrialError(Verdict.RUNNING, "interrupted")
         self._say(phase)
 
@@ -250,7 +249,7 @@ class Search:
 
     def _is_over(self) -> bool:
         request = self.request
-        if self.stopped:
+        if self.interrupts.stopped:
             self.notes.append(INTERRUPTED)
         elif self.ledger.count(self.key) >= request.trials:
             self.notes.append(f"all {request.trials} trials are done")
@@ -272,7 +271,7 @@ class Search:
         if best is not None and self.space.nearest_to(best.point) != best.point:
             self.notes.append(f"#{best.number} was found before, and is not in the space that was searched now")
         final = FinalComparison()
-        if best is not None and not self.stopped and not self.cut_off:
+        if best is not None and not self.interrupts.stopped and not self.cut_off:
             final = measured_again(
                 evaluator,
                 best,
@@ -281,7 +280,7 @@ class Search:
                 request.processes,
                 self._say_of_final,
             )
-            self.notes += (*final.notes, *([INTERRUPTED] if self.stopped else []))
+            self.notes += (*final.notes, *([INTERRUPTED] if self.interrupts.stopped else []))
         roof = self._roof_over(final.seconds or (found.seconds if found is not None else None), evaluator)
         return Study(
             request.module,
@@ -303,7 +302,7 @@ class Search:
             seconds=ended - searching,
             measuring=monotonic() - ended,
             trying=self.trying,
-            is_interrupted=self.stopped,
+            is_interrupted=self.interrupts.stopped,
             is_exhausted=self.is_exhausted,
             names=self.space.search.names,
         )
@@ -328,25 +327,6 @@ class Search:
             yield
         finally:
             self.trying += monotonic() - started
-
-    @contextmanager
-    def _interruptible(self) -> Generator[None]:
-        """The first Ctrl-C ends the search when the candidates at hand are through, the second one at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            del number, frame
-            if self.stopped:
-                raise KeyboardInterrupt
-            self.stopped = True
-
-        held = signal.signal(signal.SIGINT, stop)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, held)
 
 
 def winners_of_neighbours(ledger: Ledger, key: StudyKey, most: int = 3) -> list[Mapping[str, Value]]:

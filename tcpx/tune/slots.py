@@ -80,6 +80,7 @@ class Slot:
     library: Path | None = None
     _server: PeerProcess | None = field(default=None)
     _is_warm: bool = False
+    _is_abandoned: bool = False
 
     def begin(self, number: int, params: Mapping[str, Value] | None) -> Begun:
         """Run the schedule with these params, or with None no schedule. Raises TrialError."""
@@ -130,9 +131,12 @@ class Slot:
         self._drop()
 
     def abandon(self) -> None:
-        """End the server, whatever it is at."""
+        """End the server, whatever it is at: it is not asked. A thread that waits for it hears so, and starts no other;
+        the slot is to be closed once no thread does."""
+        self._is_abandoned = True
         self.holds = None
-        self._drop()
+        if self._server is not None:
+            self._server.kill()
 
     def renew(self) -> None:
         """End the server; the next candidate has a fresh one."""
@@ -143,6 +147,10 @@ class Slot:
             self._server.close()
         self._server, self._is_warm = None, False
 
+    def _require_wanted(self) -> None:
+        if self._is_abandoned:
+            raise PeerError("failed", "the study has ended")
+
     def _ask(self, do: str, seconds: float, **arguments: object) -> dict[str, Any]:
         try:
             if self._server is None:
@@ -152,7 +160,9 @@ class Slot:
                     environment={"TCPX_CACHE_DIR": str(self.cache)},
                     problem=str(self.problem),
                 )
+                self._require_wanted()
                 self._server = PeerProcess(launch, self.cpus)
+                self._require_wanted()  # asked again: it may have been abandoned while the process began
                 self._server.ask("describe", START_SECONDS)
             reply = self._server.ask(do, seconds, **arguments)
         except PeerError as error:

@@ -15,6 +15,7 @@ from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
 from tcpx.tune.executor import LOCAL, cpus_of
 from tcpx.tune.identity import identity_of
+from tcpx.tune.interrupts import Interrupts
 from tcpx.tune.ledger import Ledger, StudyKey
 from tcpx.tune.progress import Listener, Progress, silent
 from tcpx.tune.request import Request
@@ -135,7 +136,9 @@ def _tuned(
     started: float,
 ) -> Study:
     """The study for one kind of processor; its budget runs since `started`."""
+    interrupts = Interrupts()
     with ExitStack() as stack:
+        stack.enter_context(interrupts.caught())
         folder = stack.enter_context(study_folder())
         ledger = stack.enter_context(Ledger(storage if storage is not None else folder / "ledger.db"))
         key, facts = identity_of(
@@ -143,7 +146,8 @@ def _tuned(
         )
         study = ledger.study(key, facts)
         _require_new(ledger, study, resume)
-        return Search(request, space, ledger, study, folder, listener, cpu, started=started).study_of(stack)
+        search = Search(request, space, ledger, study, folder, listener, cpu, interrupts, started=started)
+        return search.study_of(stack)
 
 
 def no_workers_left(studies: Sequence[Study], storage: str | Path | None) -> tcpx.ArgumentError:
