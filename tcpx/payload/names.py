@@ -26,6 +26,8 @@ class Names(Journal):
 
     def take_name(self, func: FuncOp, value: Value, name: str) -> None:
         """Call a value so; another one of the function that was is called by it and a number."""
+        if value.name == name:
+            return
         for op in func.walk():
             for other in op.defined:
                 if other.name == name and other is not value:

@@ -77,9 +77,8 @@ class Buffers:
                 return storage.value
             case StorageKind.RESULT:
                 type_ = buffer_type(storage.type, "result")
-                made = rewriter.add_block_arg(self.func.body, type_, storage.called or "out")
-                if storage.called:
-                    rewriter.take_name(self.func, made, storage.called)
+                made = rewriter.add_block_arg(self.func.body, type_, storage.called)
+                rewriter.take_name(self.func, made, storage.called)
                 self._make_strided(storage, made)
                 return made
             case _:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
@@ -67,9 +68,8 @@ class Effects:
                 self.of_value[arg].strided = True
         for op in ops:
             self._define(op)
-        for k, value in enumerate(func.returned, len(func.args)):
+        for k, (value, called) in enumerate(zip(func.returned, _names_of_results(func), strict=True), len(func.args)):
             type_ = TensorType(shape_of(value.type), dtype_of(value.type))
-            called = func.names_of_results[k - len(func.args)]
             self.results.append(Storage(value.name, type_, StorageKind.RESULT, strided=k in strided, called=called))
         self.places = Places([*dict.fromkeys(self.of_value.values()), *self.results])
         for op in ops:
@@ -205,6 +205,17 @@ class Effects:
         written = [k for k, result in enumerate(op.results) if self.of(result) is write.target]
         part = op.in_step(index, written[0]) if written else None
         return part is not None and self.places.place(source).is_same(write.place(self.places).part(part))
+
+
+def _names_of_results(func: FuncOp) -> list[str]:
+    """What each result is called in C: its own name, else the first of `out`, `out.1`, `out.2`, .. that no argument and
+    no other result has. State has the name of its argument.
+
+    The values of the body do not count: a schedule changes them, and a caller relies on the names."""
+    names, states = list(func.names_of_results), func.states.values()
+    taken = {*names, *(argument.name for argument in func.args)}
+    free = (name for k in count() if (name := f"out.{k}" if k else "out") not in taken)
+    return [name or ("" if k in states else next(free)) for k, name in enumerate(names)]
 
 
 def _only_shows(op: Operation) -> bool:
