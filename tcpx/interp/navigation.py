@@ -37,10 +37,6 @@ class UnknownNameError(ScheduleError):
         super().__init__(diagnostic)
         self.name = name
 
-    def with_places(self, schedule: Location | None = None, payload: Location | None = None) -> UnknownNameError:
-        """The same error with places filled in where it has none yet."""
-        return type(self)(super().with_places(schedule, payload).diagnostic, self.name)
-
 
 class UnknownAttributeError(UnknownNameError):
     """An operation has no attribute of a name (`x.attribute("..")`)."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from tcpx.records import brief, frozen
 
@@ -176,10 +177,23 @@ class TcpxError(Exception):
         super().__init__(diagnostic.render())
         self.diagnostic = diagnostic
 
-    def with_places(self, schedule: Location | None = None, payload: Location | None = None) -> TcpxError:
+    def with_places(self, schedule: Location | None = None, payload: Location | None = None) -> Self:
         """The same error with places filled in where it has none yet."""
-        known = self.diagnostic
-        return type(self)(replace(known, schedule=known.schedule or schedule, payload=known.payload or payload))
+        known, error = self.diagnostic, copy(self)
+        error.diagnostic = replace(known, schedule=known.schedule or schedule, payload=known.payload or payload)
+        error.args = (error.diagnostic.render(),)
+        return error
+
+    def __reduce__(self) -> tuple[Callable[..., TcpxError], tuple[object, ...]]:
+        """Pickled and copied by its fields: an error that a pool of processes cannot send ends the pool."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[TcpxError], args: tuple[object, ...], fields: dict[str, object]) -> TcpxError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class ParseError(TcpxError):

@@ -1,5 +1,7 @@
 """A target: register file, caches, compiler flags, C types and instruction rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
@@ -65,6 +67,22 @@ class Target:
 
     def __repr__(self) -> str:
         return brief("Target", self.name, f"with {', '.join(self.features)}" if self.features else "")
+
+    def __reduce__(self) -> tuple[Callable[[str], Target], tuple[str]]:
+        """Pickled by its name and features. Raises TargetError for one whose table is a file."""
+        from tcpx.target.loader import load_target  # which makes these
+
+        if not self.is_installed:
+            raise TargetError(
+                "the target cannot be pickled",
+                required="an installed target",
+                found=f"{self.name}, whose table is a file",
+                fix="load_target(path) where it is used",
+            )
+        return load_target, (self.spec,)
+
+    def __deepcopy__(self, _: object) -> Target:
+        return self
 
     @property
     def rows(self) -> tuple[InstructionRow, ...]:

@@ -38,9 +38,6 @@ class OnnxError(TcpxError):
         sizes = equal or sizes
         return cls(Diagnostic(message, payload=where, required=required, found=found, fix=fix), dims_of(sizes))
 
-    def with_places(self, schedule: Location | None = None, payload: Location | None = None) -> TcpxError:
-        return type(self)(super().with_places(schedule, payload).diagnostic, self.dims)
-
 
 def dims_of(sizes: Iterable[Dim]) -> tuple[str, ...]:
     """The names of the dims that sizes depend on."""
@@ -102,9 +99,6 @@ class UnsupportedError(OnnxError):
     def __init__(self, diagnostic: Diagnostic, dims: Iterable[str] = (), findings: Sequence[Finding] = ()) -> None:
         super().__init__(diagnostic, dims)
         self.findings = tuple(findings)
-
-    def with_places(self, schedule: Location | None = None, payload: Location | None = None) -> TcpxError:
-        return type(self)(super().with_places(schedule, payload).diagnostic, self.dims, self.findings)
 
     @classmethod
     def of(cls, file: str, findings: Sequence[Finding]) -> "UnsupportedError":
