@@ -42,17 +42,14 @@ def check_states(func: FuncOp) -> None:
                 f"the result %{argument.name} lies in the memory of the argument %{argument.name}",
                 required=f"a tensor of the type of the argument: {argument.type}",
                 found=str(result.type),
-                fix=_tensor_for(argument, result),
+                fix=_tensor_for(argument),
             )
 
 
-def _tensor_for(argument: Value, result: Value) -> str | None:
+def _tensor_for(argument: Value) -> str | None:
     """What to write for a number, which has no memory."""
     is_number = not isinstance(argument.type, TensorType | BufferType)
-    written = f"%{argument.name}: inout tensor<{argument.type}>"
-    if not is_number or isinstance(result.type, TensorType | BufferType):
-        return written if is_number else None
-    return Direction(f"{written}, and the result like it")
+    return f"%{argument.name}: inout tensor<{argument.type}>" if is_number else None
 
 
 def check_numbers(func: FuncOp) -> None:

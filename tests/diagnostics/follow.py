@@ -287,6 +287,15 @@ def _as_results(text: Text, code: str, fix: Fix) -> Iterator[str]:
             yield text.put(f"{match[1]} {code}", match.start(), match.end())
 
 
+def _as_declaration(text: Text, code: str, fix: Fix) -> Iterator[str]:
+    """`%h: inout tensor<f32>`, in place of the declaration of the argument."""
+    del fix
+    name = re.match(r"%[\w.]+: (?:inout )?\w+<", code)
+    if name is not None:
+        declared = rf"{re.escape(code.partition(':')[0])}: (?:inout )?(?:\w+<[^>]*>|\w+)"
+        yield re.sub(declared, code, text.text, count=1)
+
+
 def _at_place(text: Text, code: str, fix: Fix) -> Iterator[str]:
     """`CODE` at FILE:LINE:COLUMN, in place of the call there; `tail: pad` in the `tile` there, as its last argument."""
     match = re.search(rf"`{re.escape(code)}` (?:in the `(\w+)` .*)?at \S+?:(\d+):(\d+)", fix.fix)
@@ -328,7 +337,7 @@ def _removed(text: Text, code: str, fix: Fix) -> Iterator[str]:
 
 EDITORS: tuple[Editor, ...] = (
     _renamed, _in_place, _as_argument, _as_map, _as_attribute, _as_type, _as_statements, _as_symbols, _declared,
-    _as_results, _at_place, _at_end, _removed,
+    _as_results, _as_declaration, _at_place, _at_end, _removed,
 )  # fmt: skip
 
 
