@@ -32,6 +32,7 @@ from tcpx.reached import reached_hash
 from tcpx.records import brief, frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
+from tcpx.written_paths import path_to_write
 
 VERSION: Final = 1
 SHOWN: Final = 8
@@ -51,6 +52,9 @@ class Setting:
     flags: str
     threads: int
     cpu: str
+
+    def __repr__(self) -> str:
+        return brief("Setting", f"of {self.target}, {self.threads} thread(s), payload {self.payload}")
 
     def beside(self, other: Setting) -> bool:
         """Whether all but the schedule is the same."""
@@ -203,15 +207,15 @@ def read_records(path: str | Path) -> tuple[TunedRecord, ...]:
 
 def write_record(path: str | Path, record: TunedRecord) -> None:
     """Add a record to a file; it takes the place of one for the same setting and schedule. The file is replaced as a
-    whole."""
-    file = Path(path)
+    whole. Raises ArgumentError."""
+    file = path_to_write(path)
     known = read_records(file) if file.exists() else ()
     write_records(file, [*(held for held in known if not _is_replaced(held, record)), record])
 
 
 def write_records(path: str | Path, records: Sequence[TunedRecord]) -> None:
-    """Write a file with these records. It is replaced as a whole."""
-    file = Path(path)
+    """Write a file with these records. It is replaced as a whole. Raises ArgumentError."""
+    file = path_to_write(path)
     text = yaml.safe_dump(
         {"version": VERSION, "records": [_as_yaml(held) for held in records]}, sort_keys=False, width=110
     )

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 import tcpx
-from tcpx.tune.ledger import Ledger
+from tcpx.cli.command import execute
+from tcpx.tune.ledger import Ledger, StudyKey
+from tcpx.tune.revalidation import revalidate
+from tcpx.tune.study import Study
+from tcpx.tuned import write_records
 
 PAYLOAD = "func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = tcp.neg(%x) : tensor<4xf32>\n  tcp.return(%y)\n}\n"
 BAD = "a\0b"
@@ -18,6 +22,11 @@ BAD = "a\0b"
 @pytest.fixture(scope="module")
 def module() -> tcpx.Module:
     return tcpx.parse(PAYLOAD)
+
+
+def empty_study(module: tcpx.Module) -> Study:
+    key = StudyKey(1, "abc", {}, 0.0)
+    return Study(module, tcpx.program_or_default(None), "generic", 1, key, (), None, None)
 
 
 CALLS: dict[str, Callable[[tcpx.Module], object]] = {
@@ -33,6 +42,11 @@ CALLS: dict[str, Callable[[tcpx.Module], object]] = {
     "tuned": lambda m: tcpx.compile(m, target="generic", tuned=BAD),
     "storage": lambda m: Ledger(BAD),
     "space": lambda m: tcpx.tune(m, space=BAD, trials=1),
+    "page of a study": lambda m: empty_study(m).html(BAD),
+    "record of a study": lambda m: empty_study(m).record(BAD),
+    "records": lambda m: write_records(BAD, []),
+    "records of functions": lambda m: tcpx.tune_by_kernel(m, record=BAD),
+    "records measured again": lambda m: revalidate(m, record=BAD),
 }
 
 
@@ -40,6 +54,18 @@ CALLS: dict[str, Callable[[tcpx.Module], object]] = {
 def test_a_path_with_a_nul_character(name: str, module: tcpx.Module) -> None:
     with pytest.raises(tcpx.TcpxError):
         CALLS[name](module)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["run -o", "emit -o", "freeze -o", "explain --html", "profile --json", "profile --html", "tune --html"]
+    + ["tune --record", "tune --dispatch", "tune --revalidate"],
+)
+def test_outputs_of_commands(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "f.tcp").write_text(PAYLOAD)
+    command, option = words.split()
+    assert execute([command, str(tmp_path / "f.tcp"), option, BAD]) == 1
+    assert "NUL" in capsys.readouterr().err
 
 
 def test_pipes_end_at_once(module: tcpx.Module, tmp_path: Path) -> None:

@@ -14,6 +14,15 @@ import pytest
 
 import tcpx
 from tcpx.cells import LARGEST_CELL, page_cell, table_cell, text_cell
+from tcpx.tune.ledger import StudyKey
+from tcpx.tune.model_study import ModelStudy, Outcome
+from tcpx.tune.problem import Problem
+from tcpx.tune.progress import Progress
+from tcpx.tune.revalidation import Revalidated, Revalidation
+from tcpx.tune.space import Space
+from tcpx.tune.study import Study
+from tcpx.tune.verdicts import Candidate, Comparison, Verdict
+from tcpx.tuned import Setting
 
 PAYLOAD = """\
 func @f(%x: tensor<[M]x8xf32>, %w: tensor<8x4xf32>) -> tensor<[M]x4xf32> symbols [M] {
@@ -32,6 +41,24 @@ schedule s(root: func) {
 }
 """
 LONGEST = 200
+
+
+def of_tuning(module: tcpx.Module, schedule: tcpx.Schedule) -> list[Any]:
+    """A study with long texts in it, and what it is made of."""
+    point = {f"layer{k}/packed_gemm.mc": k for k in range(100)}
+    comparison = Comparison(0.5, 0.4, 0.6, 3, 1e-6)
+    candidate = Candidate(0, point, point, Verdict.OK, reason="r" * 1000, comparison=comparison, relative=1.0)
+    key = StudyKey(1, "abc", {"cpu": "c" * 1000}, 0.0)
+    study = Study(module, schedule, "generic", 1, key, (candidate,) * 100, candidate, candidate)
+    setting = Setting("p", "s", "generic", "c" * 1000, "f" * 1000, 1, "cpu")
+    record = tcpx.TunedRecord(setting, point, "s" * 1000)
+    outcome = Outcome("net", ("layer" * 100,) * 12, 0.5, 12)
+    problem = Problem(module, schedule, "generic", 1, (0,), (), point)
+    progress = Progress((candidate,), (candidate,) * 100, candidate, 1.0, None, 100, phase="p" * 1000)
+    revalidation = Revalidation(Path("r" * 1000), (Revalidated(record, comparison, "r" * 1000, None),))
+    space = Space(tcpx.search_space(module, schedule, target="generic"))
+    held = [study, candidate, key, setting, record, comparison, outcome, problem, progress, revalidation, space]
+    return [*held, ModelStudy(module, Path("r"), (outcome,) * 100, params=point), revalidation.records[0]]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +82,7 @@ def objects() -> dict[str, Any]:
             next(iter(source.origins)),
         ),
         *(source.origins[next(iter(source.origins))], tcpx.EvaluationProgress(), tcpx.Diagnostic("m" * 1000)),
-        tcpx.Location("f", 1, 1),
+        *(tcpx.Location("f", 1, 1), *of_tuning(module, tcpx.program_or_default(schedule))),
     ]
     return {type(held).__name__: held for held in found}
 

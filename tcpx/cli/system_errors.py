@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
+from tcpx.written_paths import path_to_write
 
 _WANTED: Final = {
     errno.ENOENT: ("a path that exists", "make the folder {folder} first"),
@@ -41,7 +42,7 @@ def diagnostic_of(error: OSError) -> tcpx.Diagnostic:
 def check_destinations(names: Iterable[str | None]) -> None:
     """Raise the OSError that writing the files of these names would: before the work for what they are to hold. No
     name, or an empty one, is no file."""
-    for path in (Path(name) for name in names if name):
+    for path in (path_to_write(name) for name in names if name):
         failure = _refusal(path)
         if failure is not None:
             raise OSError(failure, os.strerror(failure), str(path))
@@ -58,7 +59,7 @@ def _refusal(path: Path) -> int | None:
 
 def check_folder(name: str) -> None:
     """Raise the OSError that making this folder, or writing to it, would: before the work for what it is to hold."""
-    path = Path(name)
+    path = path_to_write(name)
     near = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not near.is_dir():
         failure = errno.EEXIST if near == path else errno.ENOTDIR

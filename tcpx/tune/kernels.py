@@ -26,6 +26,7 @@ from tcpx.tune.study import Study
 from tcpx.tune.tuner import FINAL_PROCESSES, TRIALS, require_cpus, tune
 from tcpx.tune.verdicts import Comparison
 from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
+from tcpx.written_paths import path_to_write
 
 LEAST_SHARE: Final = 0.01
 """What takes less of the time keeps its defaults."""
@@ -75,6 +76,7 @@ def tune_by_kernel(
     started = monotonic()
     module = module_of(module)
     check_arguments(locals())
+    path_to_write(record)
     tcpx.load_target(target).require_cpu()
     require_cpus(threads)
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()

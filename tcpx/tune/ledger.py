@@ -20,7 +20,7 @@ from time import time
 from typing import Any, Final
 
 import tcpx
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.tune.ledger_errors import LedgerError, failure, newer_version, no_ledger, unknown_study, unreadable
 from tcpx.tune.owner import is_alive, this_process
 from tcpx.tune.space import Point, Value, point_key
@@ -53,6 +53,9 @@ class StudyKey:
     key: str
     facts: Mapping[str, str]
     created: float
+
+    def __repr__(self) -> str:
+        return brief("StudyKey", self.key)
 
 
 class Ledger:

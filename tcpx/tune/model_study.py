@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Comparison
 
@@ -35,6 +35,9 @@ class Outcome:
     seconds: float = 0.0
     ratio: float | None = None
     whole: Comparison | None = None
+
+    def __repr__(self) -> str:
+        return brief("Outcome", f"of {self.name}: {self.verdict}")
 
     @property
     def name(self) -> str:
@@ -78,6 +81,9 @@ class ModelStudy:
     whole: Comparison | None = None
     params: Mapping[str, Value] = field(default_factory=dict[str, Value])
     is_interrupted: bool = False
+
+    def __repr__(self) -> str:
+        return brief("ModelStudy", f"of @{self.module.main.name}, {len(self.outcomes)} function(s)")
 
     @property
     def has_records(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcpx
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.tune.space_file import Workload
 
 Array = npt.NDArray[np.generic]
@@ -40,6 +40,9 @@ class Problem:
     fixed: Mapping[str, int | float | bool | str]
     plugins: tuple[str, ...] = ()
     memory: int = 4 << 30
+
+    def __repr__(self) -> str:
+        return brief("Problem", f"of @{self.module.main.name} for {self.target}, {len(self.examples)} workload(s)")
 
     def write(self, path: Path) -> None:
         """To a file that only this user reads: it is a pickle, which runs what it says."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import tcpx
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.tune.verdicts import Candidate
 
 MOST_KNOBS: Final = 12
@@ -25,6 +25,9 @@ class Progress:
     fraction: float | None = None
     phase: str = ""
     names: tcpx.KnobNames = tcpx.KnobNames({})
+
+    def __repr__(self) -> str:
+        return brief("Progress", self.phase or f"{len(self.candidates)} candidate(s), {self.seconds:.0f} s")
 
 
 Listener = Callable[[Progress], None]

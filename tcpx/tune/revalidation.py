@@ -27,6 +27,7 @@ from tcpx.tune.space_file import Workload
 from tcpx.tune.tuner import FINAL_PROCESSES, require_cpus
 from tcpx.tune.verdicts import Comparison
 from tcpx.tuned import TunedRecord, read_records, records_of, scheduled, setting_of, write_records
+from tcpx.written_paths import path_to_write
 
 
 @frozen
@@ -39,6 +40,9 @@ class Revalidated:
     beside: Comparison | None
     reason: str
     renewed: TunedRecord | None
+
+    def __repr__(self) -> str:
+        return brief("Revalidated", self.line())
 
     @property
     def name(self) -> str:
@@ -102,7 +106,7 @@ def revalidate(
     chosen = tcpx.load_target(target)
     chosen.require_cpu()
     require_cpus(threads)
-    known = read_records(record)
+    known = read_records(path_to_write(record))
     found = _Again(
         module,
         tcpx.program_or_default(schedule),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import tcpx
+from tcpx.records import brief
 
 Value = int | float | bool | str
 Point = Mapping[str, Value]
@@ -43,6 +44,9 @@ class Space:
             if items and all(isinstance(item, int | float) for item in items):
                 numbers = [item for item in items if isinstance(item, int | float)]
                 self._ranges[variable.path] = (min(numbers), max(numbers))
+
+    def __repr__(self) -> str:
+        return brief("Space", f"of {len(self.variables)} knob(s)")
 
     @property
     def variables(self) -> tuple[tcpx.Variable, ...]:

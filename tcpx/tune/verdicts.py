@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
 
-from tcpx.records import frozen
+from tcpx.records import brief, frozen
 from tcpx.tune.space import Value
 
 
@@ -83,6 +83,10 @@ class Candidate:
     finished: float | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     estimate: float | None = None
+
+    def __repr__(self) -> str:
+        relative = f", {self.relative:.3f} of the first's time" if self.relative is not None else ""
+        return brief("Candidate", f"#{self.number}, {self.verdict.value}{relative}, {len(self.point)} knob(s)")
 
     @property
     def was_incumbent(self) -> bool:
