@@ -85,6 +85,10 @@ _HABITS: Final = habits(
         rf"gml_st\.if\s+{_VALUE}\s*{AT}(?:and|or|&|\|)",
         Direction("combine the truth values before it: %both = tcp.and(%a, %b) : i1"),
     ),
+    (
+        rf"tcp\.\w+\s*\([^()]*\)\s*\{{.*\}}\s*{AT}\{{",
+        Direction("a region stands in parentheses: tcp.generic(%x) {..} ({ (%e: f32): .. }) : TYPE"),
+    ),
     (rf"tensor<(?:[^<>]*x)?\w+\s*{AT}[-+*/]\s*\w", _COMPUTED_SIZE),
     (rf"tensor<(?:[^<>]*x)?[0-9]+{AT}[A-Za-z_]", _COMPUTED_SIZE),
     (rf"tensor<(?:[^<>]*x)?[A-Za-z_]\w*\s+{AT}x", _NAMED_SIZE),

@@ -61,6 +61,7 @@ FOREIGN_CALLS = {
     "is_a": Direction("write `x.is_a(matmul)`"),
     "range": Direction("a range has both ends: write `0..n - 1` for `range(n)`"),
     "match_op": Direction("write `match one matmul in root`"),
+    **dict.fromkeys(("mod", "divmod", "rem"), Direction("write `a % b`")),
     "ceil_div": "write `ceildiv`",
     "cdiv": "write `ceildiv`",
     "round_up": "write `align_up`",

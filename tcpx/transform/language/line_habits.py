@@ -118,6 +118,10 @@ _ENTRIES: tuple[tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, str, st
         rf"\b(?P<item>schedule|sequence)\s+\w+\((?P<here>(?P<name>{_NAME})\s*){AT}[,)]", _parameter,
         "a parameter has a type",
     ),
+    (
+        rf"^\s*(?P<here>(?P<what>require\b.*?){AT},\s*(?P<why>\"[^\"]*\"))", r"write `\g<what> \g<why>`",
+        "the reason stands behind the condition, without a comma",
+    ),
     # tokens
     (rf"(?P<here>f{AT}\"[^\"]*\")", Direction("text is joined with `+`: nothing is put into it")),
     (rf"(?P<here>{AT}[{QUOTES}][^{QUOTES}]*[{QUOTES}])", _quoted, _QUOTED),

@@ -8,6 +8,12 @@ from tcpx.transform.language.printed_expressions import print_expression
 
 def conversion(given: Static, required: Static, value: ast.Expression) -> str | None:
     """How to get from a value of one type to one of another; None where nothing is known."""
+    match value:
+        case ast.Call(function=ast.Attribute(base=base, name="loops"), arguments=(ast.Argument(value=dim),)):
+            if given is Static.LIST:
+                return f"the innermost one: `{print_expression(base)}.loop({print_expression(dim)})`"
+        case _:
+            pass
     if given is Static.LIST and required in (Static.OP, Static.LOOP):
         return Direction(f"one at a time: `for x in {print_expression(value)} {{ .. }}`")
     text = print_expression(value) if isinstance(value, ast.Name | ast.Attribute | ast.Call) else "x"
