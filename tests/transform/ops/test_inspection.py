@@ -82,7 +82,7 @@ def test_a_note_is_a_comment_of_the_c() -> None:
 
 def test_a_note_hides_no_attribute() -> None:
     found = failure('let t = pad(b, [n: 9])\nfor p in match some pad in root { annotate(p, "value") }')
-    assert found.message == "%v.p has an attribute `value` already"
+    assert found.message == "%v has an attribute `value` already"
     assert found.found == "value, free"
 
 
