@@ -64,9 +64,21 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
         if box is not None:
             return _moved(rewriter, definition, box, point)
     source, subset = value, tile
-    if isinstance(definition, Materialize) and not is_destination(definition.operands[0]):
+    if isinstance(definition, Materialize) and _still_holds(definition, point):
         source, subset = definition.operands[0], compose(definition.subset, tile)
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
+
+
+def _still_holds(read: Materialize, point: InsertPoint) -> bool:
+    """Whether what a subset was read of holds the same at a point after it. A destination does where one operation of
+    the body is around both, with no yield to it."""
+    dest = read.operands[0]
+    loop = dest.owner.parent if isinstance(dest.owner, Block) else None
+    if not isinstance(loop, Loop):
+        return True
+    here, stores = point.block.parent, loop.yields_to(loop.destinations.index(dest))
+    around = [op for op in read.ancestors() if op.parent is loop.body and not any(s.is_in(op) for s in stores)]
+    return here is not None and any(here.is_in(op) for op in around)
 
 
 def kept_of(rewriter: Rewriter, value: Value, part: Tile, point: InsertPoint, base: str) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,3 +108,29 @@ def test_more_than_caches_hold() -> None:
     u, v = kernels()["each"](x, y)
     np.testing.assert_array_equal(u, x * np.float32(0.5**5))
     np.testing.assert_array_equal(v, y * np.float32(2**5))
+
+
+ROWS = """\
+func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 1.., N: 1..] {
+  %a = gml_st.for %i in 0 to 3 step 1 (%s = %x) {
+    %m = tcp.reduce_max(%s) {dims = [1]} : tensor<[M]xf32>
+    %d = tcp.sub(%s, broadcast(%m, [0])) : tensor<[M]x[N]xf32>
+    %u = tcp.mul(%d, 0.5) : tensor<[M]x[N]xf32>
+    gml_st.yield(%u, %s) tile [0, 0] [M, N]
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%a)
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_reductions_with_what_reads_them(threads: int) -> None:
+    """What the loop carries is read row by row, and in parts by threads, in vectors."""
+    rows = tcpx.compile(tcpx.parse(ROWS), threads=threads)
+    norm = tcpx.emit(tcpx.parse(PROGRAMS["a norm"]), threads=threads)
+    assert (rows.remarks, norm.remarks) == ((), ())
+    for m, n in ((1, 1), (3, 7), (5, 131), (70, 33)):
+        x = np.random.default_rng(n).standard_normal((m, n)).astype(np.float32)
+        found: Any = rows(x)
+        wanted: Any = tcpx.evaluate(tcpx.parse(ROWS), x)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -85,7 +86,7 @@ class Import:
         stored = [*self.graph.initializer, *(s.values for s in self.graph.sparse_initializer)]
         for names in ([t.name for t in stored], [i.name for i in self.graph.input]):
             if len(set(names)) < len(names):
-                twice = next(name for k, name in enumerate(names) if name in names[:k])
+                twice = next(name for name, count in Counter(names).items() if count > 1)
                 raise OnnxError.at(self.model.file, f"`{twice}` stands twice", "a name for each value", f"`{twice}`")
         for tensor in self.graph.initializer:
             self._constant(values, tensor)
