@@ -49,28 +49,3 @@ def test_every_nan_stays(target: str) -> None:
     kernel = tcpx.compile(tcpx.parse(TEXT.format(t="f32")), tcpx.parse_schedule(SCHEDULE), target=target)
     bits = np.array([0x7FC00000, 0xFFC00000, 0x7FC001FF, 0xFFFFFFFF, 0x7FC00080], np.uint32)
     assert np.isnan(np.asarray(kernel(bits.view(np.float32).repeat(7)))).all()
-
-
-SCALED = """
-func @f(%a: tensor<[N]x{t}>, %b: tensor<[N]x{t}>) -> tensor<[N]x{t}> symbols [N] {{
-  %y = tcp.scale2(%a, %b) {{least = {least}, most = 0.0}} : tensor<[N]x{t}>
-  tcp.return(%y)
-}}
-"""
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("name", "least"), [("f32", -151), ("f64", -1076)])
-def test_scales_that_are_bounded_are_rounded_once(name: str, least: int, target: str) -> None:
-    """Subnormal results, ties among them, and 0 of the least one."""
-    dtype: type[np.floating[Any]] = np.float32 if name == "f32" else np.float64
-    kernel = tcpx.compile(
-        tcpx.parse(SCALED.format(t=name, least=f"{least}.0")), tcpx.parse_schedule(SCHEDULE), target=target
-    )
-    powers = np.arange(least, 1, dtype=np.int32)
-    numbers = np.array([0.5, 1, 1.5, 1 + np.finfo(dtype).eps, 2 - np.finfo(dtype).eps, -1.25, np.nan], dtype)
-    a, b = (np.ascontiguousarray(x) for x in (numbers.repeat(len(powers)), np.tile(powers.astype(dtype), len(numbers))))
-    b[np.isnan(a)] = np.nan
-    found = np.asarray(kernel(a, b))
-    wanted = np.ldexp(a, np.tile(powers, len(numbers)))
-    np.testing.assert_array_equal(found, wanted)

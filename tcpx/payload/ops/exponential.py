@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import inf, log
 from typing import Final
 
@@ -11,12 +10,12 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ChoiceAttribute, NumberAttribute
-from tcpx.payload.interfaces import Build, Group
+from tcpx.payload.interfaces import Group
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.elementwise import Binary, FloatOnly, Unary
 from tcpx.payload.ops.real_function import RealFunction, Wide
 from tcpx.payload.ops.terms import FORMATS, Term, split
-from tcpx.payload.types import ScalarType, dtype_of, f32, f64
+from tcpx.payload.types import ScalarType, f32, f64
 from tcpx.records import frozen
 
 LN2: Final = "0.6931471805599453094172321214581765680755"
@@ -75,31 +74,13 @@ class Scale2(Binary, FloatOnly):
 
     __slots__ = ()
     opcode = "tcp.scale2"
-    least, most = NumberAttribute(default=-inf), NumberAttribute(default=inf)
-    """What b lies between, a then being from 1/2 to 2, or both NaN; of others the result is not specified."""
     semantics = "scale2(a, b)"
-
-    @classmethod
-    def of_at_most_0(cls, a: Value, b: Value, *, least: int) -> Scale2:
-        """A detached one of which b lies between `least` and 0."""
-        return cls([a, b], [a.type], {"least": float(least), "most": 0.0})
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         a, b = args[0].astype(np.float64), args[1].astype(np.float64)
         exponent = np.clip(np.nan_to_num(b), -4000, 4000).astype(np.int32)
         scaled = np.where(np.isnan(b), np.nan, np.ldexp(a, exponent))
         return (np.asarray(scaled).astype(args[0].dtype),)
-
-    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
-        """a * 2**(b + lift) * 2**-lift, of which the last product rounds, where 2**(b + lift) is normal, or 0 of the
-        least b, of which the result is 0."""
-        form = FORMATS.get(dtype_of(self.result.type))
-        lift = form.fraction + 1 if form else 0
-        if form is None or self.least < -(form.bias + lift) or self.most > form.bias - lift:
-            return None
-        a, b = (Term(build, arg) for arg in args)
-        power = ((b + (form.magic + form.bias + lift)).bits() << form.fraction).number()
-        return (a * power * 2.0**-lift).value
 
 
 def power_of_e(x: Term, *, rest: Term | None = None, scale: float = 1.0, is_fast: bool = False) -> Power:
@@ -118,14 +99,16 @@ def power_of_e(x: Term, *, rest: Term | None = None, scale: float = 1.0, is_fast
 def power_of_at_most_0(x: Term, *, is_fast: bool = False) -> Term:
     """exp(x) for an x of at most 0, -inf and NaN.
 
-    Unlike `Power.subnormal`, it takes some processors a hundred cycles to round a result that is subnormal.
+    It is p * 2**(n + lift) * 2**-lift: the last product rounds where 2**(n + lift) is normal, and of the least n, which
+    numbers further down have too, that power is 0. Unlike `Power.subnormal`, it takes some processors a hundred cycles
+    to round a result that is subnormal; an instruction that scales takes them also where the result is 0.
     """
     form = x.format
-    least = -(form.bias + form.fraction + 1)
-    inside = x.at_least(least * log(2))
-    exponent, r = reduced(inside)
+    lift = form.fraction + 1
+    exponent, r = reduced(x.at_least(-(form.bias + lift) * log(2)))
     p = r.polynomial((1.0, 1.0, *(FAST_EXP_SERIES if is_fast else EXP_SERIES[x.dtype])))
-    return p.made(partial(Scale2.of_at_most_0, least=least), exponent - form.magic)
+    power = ((exponent.bits() + (form.bias + lift)) << form.fraction).number()
+    return p * power * 2.0**-lift
 
 
 def reduced(x: Term, scale: float = 1.0) -> tuple[Term, Term]:
