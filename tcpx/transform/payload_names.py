@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Direction
-from tcpx.payload.ir import Block, Value
+from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.lookup import source_name as name_in_source
-from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize
-from tcpx.payload.ops.vector import Read, ToTensor
-from tcpx.payload.ops.views import Pad
+from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset
+from tcpx.payload.ops.views import View
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.types import TensorType, VectorType
 from tcpx.payload.value_names import VALUE_NAME
 
 _NAME: Final = re.compile(rf"%({VALUE_NAME.pattern}(?<!\.))")
@@ -70,8 +70,8 @@ def _followed(value: Value, written: Collection[str]) -> tuple[Value, bool]:
     while value not in passed and value.name not in written:
         passed.add(value)
         op = value.defining_op
-        is_part |= isinstance(op, Materialize | Read)
-        value = op.operand if isinstance(op, Pad) and written else _computed_as(value)
+        is_part |= isinstance(op, OnSubset)
+        value = op.operands[0] if isinstance(op, View) and len(op.operands) == 1 and written else _computed_as(value)
     return value, is_part
 
 
@@ -88,7 +88,13 @@ def _computed_as(value: Value) -> Value:
         case Conditional():
             end = op.orelse.terminator
             return end.operands[op.results.index(value)] if end is not None else value
-        case Materialize() | Read() | ToTensor():
-            return op.operands[0]
+        case OnSubset():
+            return op.subset_of
         case _:
-            return value
+            return op.operands[0] if _is_stored_register(op) else value
+
+
+def _is_stored_register(op: Operation) -> bool:
+    """Whether the result is a tensor of what the one operand has in registers."""
+    types = [v.type for v in (*op.operands, *op.results)]
+    return len(types) == 2 and isinstance(types[0], VectorType) and isinstance(types[1], TensorType)
