@@ -1,6 +1,7 @@
 """The step that made the kernel slow: kernels of the schedule cut short, timed side by side."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from time import perf_counter
 from typing import Final
 
@@ -91,14 +92,23 @@ def bisect_speed(
     last = coarse[-1]
     if last.seconds is None or fastest.seconds is None or last.seconds <= NOISE * fastest.seconds:
         return SpeedBisection(tuple(coarse), None, fastest)
-    following = next(cut for cut in coarse if cut.number > fastest.number and cut.seconds is not None)
-    inner = list(range(fastest.number, following.number - 1))
-    fine = timed.cuts([fastest.number - 1, *_thinned(inner), following.number - 1])
-    limit = NOISE * (fine[0].seconds or fastest.seconds)
-    good = max((k for k, cut in enumerate(fine) if cut.seconds is not None and cut.seconds <= limit), default=0)
-    slow = next((cut for cut in fine[good + 1 :] if cut.seconds is not None), following)
-    known = {cut.number: cut for cut in (*coarse, *fine)}
-    return SpeedBisection(tuple(known[number] for number in sorted(known)), slow, fine[good])
+    known = {cut.number: cut for cut in coarse}
+    later = [cut.number for cut in coarse if cut.number >= fastest.number and cut.seconds is not None]
+    for before, following in pairwise(later):
+        inner = _thinned(range(before, following - 1))
+        fine = timed.cuts([fastest.number - 1, before - 1, *inner, following - 1])
+        known |= {cut.number: cut for cut in fine}
+        good, slow = _turn([cut for cut in fine if cut.seconds is not None])
+        if slow is not None:  # else this time the kernel was as fast: the loss is in a later use
+            return SpeedBisection(tuple(known[number] for number in sorted(known)), slow, good)
+    return SpeedBisection(tuple(known[number] for number in sorted(known)), None, fastest)
+
+
+def _turn(cuts: Sequence[Cut]) -> tuple[Cut, Cut | None]:
+    """The last cut that is as fast as the first, and the one after it."""
+    limit = NOISE * (cuts[0].seconds or 0.0)
+    good = max((k for k, cut in enumerate(cuts) if (cut.seconds or 0.0) <= limit), default=0)
+    return cuts[good], cuts[good + 1] if good + 1 < len(cuts) else None
 
 
 def _fastest(cuts: Sequence[Cut]) -> Cut:

@@ -77,3 +77,18 @@ def test_every_kernel_gets_a_time() -> None:
 def test_a_size_that_nothing_tells() -> None:
     with pytest.raises(tcpx.ArgumentError):
         tcpx.bisect_speed(tcpx.parse(PAYLOAD), tcpx.parse_schedule(SCHEDULE), target="generic")
+
+
+def test_a_step_that_is_fast_when_it_is_measured_again_is_not_named() -> None:
+    """It said that after step 2 the kernel was never again as fast as after step 2."""
+    again = {2: 1.0, 3: 1.0, 4: 1.0, 5: 1.0, 6: 2.0}
+    rounds = iter([again | {4: 2.0}, again, again])
+
+    def measure(kernels: Sequence[Kernel], arrays: Sequence[object]) -> list[float]:
+        return clock(next(rounds))(kernels, arrays)
+
+    found = tcpx.bisect_speed(
+        tcpx.parse(PAYLOAD), tcpx.parse_schedule(SCHEDULE), target="generic", sizes={"N": 100}, measure=measure
+    )
+    assert found.slow is not None
+    assert (found.slow.number, found.fastest.number) == (4, 3)
