@@ -113,7 +113,7 @@ def _whereabouts(op: Operation, state: State) -> str:
     """The innermost loop round an operation and the statement that made it, or that there is none."""
     loop = next((a for a in op.ancestors() if isinstance(a, Loop)), None)
     if loop is None:
-        return "no loop round it" if state.is_scheduled(op) else "no statement touched it"
+        return "no loop around it" if state.is_scheduled(op) else "no statement touched it"
     if any(isinstance(result.type, VectorType) for inner in loop.body.ops for result in inner.results):
         return f"it came into the loop {loop.name} behind the `vectorize` of what is there"
     made = f", made at {loop.schedule_location}" if loop.schedule_location is not None else ""

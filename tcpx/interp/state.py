@@ -1,6 +1,6 @@
 """What one run of a schedule works on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tcpx.interp.called import CalledFunctions
@@ -27,6 +27,11 @@ Mark = tuple[int, CopyPath]
 
 StepHook = Callable[[TraceEntry], None]
 """Called after every committed step: numeric verification, bisection."""
+
+
+def marks_of(op: Operation) -> Iterator[Mark]:
+    """What says of a copy of an operation that a step was given it."""
+    return ((origin, op.copy_path) for origin in op.origins)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tcpx.interp.arguments import Prepared, arguments_for, copies_of, prepare
 from tcpx.interp.frame import Frame
 from tcpx.interp.recording import Recording
-from tcpx.interp.state import Mark, State
+from tcpx.interp.state import Mark, State, marks_of
 from tcpx.interp.trace import OutputLine
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, Side
 from tcpx.payload.diagnostics import (
@@ -81,7 +81,7 @@ def run_step(
         state.trace.remarks += context.warnings
     state.handles.note_ends(where)
     if transform.marks:
-        state.marked.update(dict.fromkeys(marks))
+        state.marked.update(dict.fromkeys(marks - {mark for op in context.unchanged for mark in marks_of(op)}))
         state.pure_values.forget()
     else:
         loops = (op for op in touched if isinstance(op, Loop))
@@ -215,7 +215,7 @@ def _marks_of(made: Prepared, state: State) -> set[Mark]:
     for _, handle, _ in made.handles.values():
         live = state.handles.live(handle if isinstance(handle, OpHandle) else handle.base)
         ops += [] if any(isinstance(op, FuncOp) for op in live) else live
-    return {(origin, op.copy_path) for op in ops for origin in op.origins}
+    return {mark for op in ops for mark in marks_of(op)}
 
 
 def _verify(transform: type[Transform], state: State, where: Location) -> list[Operation]:

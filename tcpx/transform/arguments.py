@@ -255,6 +255,8 @@ class TransformContext:
     """Names and payload texts that the trace keeps."""
     warnings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     """What is legal and hardly meant: a remark of the run when the step commits."""
+    unchanged: list[Operation] = field(default_factory=list[Operation])
+    """Operations that the step was given and left where they are: it does not count as their schedule."""
     handle_name: Callable[[Operation], str | None] = field(default=lambda _: None)
     """The name that the schedule has for a handle of an operation, where it has one."""
 

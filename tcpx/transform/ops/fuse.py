@@ -36,7 +36,7 @@ class Fuse(Transform):
 
     A producer with other users is either computed twice (`recompute: true`), or the loop yields its tiles as an
     additional result for all of them (`keep: true`). The tiles must then cover every element, and may overlap only in
-    sequential loops.
+    sequential loops. With `recompute`, the original is not `scheduled` by this step: `default.rest` takes it.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -114,6 +114,8 @@ class Fuse(Transform):
             fuse_consumer(ctx, op, loop, args.bool("padded"))
         else:
             fuse_producer(ctx, op, loop, args.bool("recompute"), is_kept)
+            if op.func is not None:  # its other users read the original
+                ctx.unchanged.append(op)
         return ()
 
 

@@ -420,3 +420,23 @@ def test_a_part_of_a_scan_would_begin_anew() -> None:
     assert diagnostic.message.endswith("this subset of the result is no box of iterations")
     assert diagnostic.required is not None
     assert diagnostic.required.endswith("from the first one on where they have an order")
+
+
+READ_OUTSIDE = """\
+func @read_outside(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>) symbols [M, N] {
+  %p = tcp.exp(%x) : tensor<[M]x[N]xf32>
+  %y = tcp.neg(%p) : tensor<[M]x[N]xf32>
+  %z = tcp.abs(%p) : tensor<[M]x[N]xf32>
+  tcp.return(%y, %z)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "scheduled"), [("recompute: true", "not p.scheduled"), ("keep: true", "p.scheduled")]
+)
+def test_what_is_computed_again_elsewhere_is_left_to_the_rest_of_the_schedule(arguments: str, scheduled: str) -> None:
+    """`default.rest` left the original scalar: it counted as scheduled, although no step had changed or moved it."""
+    body = 'let y = match one "y" in root\nlet p = match one "p" in root\nlet i = tile(y, [d0: 3])\n'
+    body += f"fuse(p, into: i, {arguments})\nrequire {scheduled}\nrequire i.scheduled and y.scheduled\n"
+    check(READ_OUTSIDE, body, exact=False)
