@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from tcpx.interp import AttemptKey, ParamValue, Run, StepHook, left_as_it_is, remark_on, run_schedule
+from tcpx.interp.engine import check_threads
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, VerifyError
 from tcpx.payload.extents import extent_assertions
 from tcpx.payload.ir import CloneMap, FuncOp, Module
@@ -94,6 +95,7 @@ def run_and_lower(
     is left out where even that fails. `on_lowering` is called with each run that is to be lowered. Raises
     ScheduleError and VerifyError.
     """
+    check_threads(threads)
     refused: dict[AttemptKey, Diagnostic] = {}
     is_left_out, remarks = False, list[Diagnostic]()
     extents = extent_assertions(module.main)

@@ -84,7 +84,9 @@ def run_schedule(
     it is given, be it empty, the run knows its `functions`. What is going to be lowered is verified as a whole behind
     that, not here: each step has verified what it changed. Raises ScheduleError, and then leaves the module as it was.
     """
-    warn_of(require_checked(program))
+    warnings = require_checked(program)
+    if not program.is_default:  # nobody wrote that one
+        warn_of(warnings)
     called = program.schedule(schedule)
     function = _function(module, func)
     check_contract(program, called, function)
