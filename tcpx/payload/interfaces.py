@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache, lru_cache
@@ -9,7 +10,7 @@ from typing import ClassVar
 
 from tcpx.limits import INT64_MAX
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
-from tcpx.payload.diagnostics import Direction, VerifyError
+from tcpx.payload.diagnostics import Direction, VerifyError, statements_to_write
 from tcpx.payload.facts import facts_at, facts_if, is_unreachable
 from tcpx.payload.indexing_maps import (
     DimDigit,
@@ -52,7 +53,7 @@ from tcpx.payload.sizes import (
     to_text,
 )
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
+from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like, shape_of
 from tcpx.payload.value_ranges import UNIQUE, beside, dtype_range, union, value_order, value_range
 from tcpx.records import frozen, frozen_for_checkers
 
@@ -1040,9 +1041,10 @@ class Structured(Tileable):
             dtype = dtype_of(self.inputs[index].type)
             if not dtype.is_integer or dtype.maximum > INT64_MAX:
                 raise self.error(
-                    f"`in{index}` is an index",
+                    f"`{self.operand_roles[index]}` is an index",
                     required="integers that fit into si64",
                     found=f"%{self.inputs[index].name}: {self.inputs[index].type}",
+                    fix=self._with_index_at(index),
                 )
         self._verify_ragged()
         for indexing_map, value, role in checked:
@@ -1050,6 +1052,20 @@ class Structured(Tileable):
                 index = map_element(expression)
                 if index is not None and isinstance(value.type, TensorType):
                     self._verify_index(index, dim, extent, role, extents)
+
+    def _with_index_at(self, index: int) -> str | None:
+        """The operation with the only other operand of integers as operand `index`; None if that is not known."""
+        places = [k for k, v in enumerate(self.inputs) if k != index and dtype_of(v.type).is_integer]
+        written = self.location.span if self.location is not None else ""
+        if len(places) != 1 or places[0] in self.index_operands() or self.opcode not in written:
+            return None
+        order = {index: places[0], places[0]: index}
+        names = [f"%{self.inputs[order.get(k, k)].name}" for k in range(len(self.inputs))]
+        names += [f"{self.optional_operand} = %{v.name}" for v in self.inits]
+        attributes = re.search(r"\)\s*(\{[^{}]*\})", written)
+        text = f"{self.opcode}({', '.join(names)}){f' {attributes[1]}' if attributes is not None else ''}"
+        place = ("first", "second", "third")[index : index + 1] or (f"{index + 1}th",)
+        return statements_to_write([text], f"`{self.operand_roles[index]}` is the {place[0]} operand")
 
     def _verify_ragged(self) -> None:
         """What bounds a ragged dim is known to be a size, and known before the loop over it."""
@@ -1133,6 +1149,17 @@ class Structured(Tileable):
                     return None
         named = [map_dim(expression) or "" for expression in self.result_map()]
         return [known[name] for name in named] if all(name in known for name in named) else None
+
+    def usual_types(self) -> list[Type] | None:
+        """The types of the results where their shapes follow from the inputs, with the dtype of the first input."""
+        known: dict[str, Dim] = {}
+        for indexing_map, value in zip(self.maps(), self.inputs, strict=True):
+            known |= dict(zip(filter(None, map(map_dim, indexing_map)), shape_of(value.type), strict=False))
+        maps = [[map_dim(expression) or "" for expression in result_map] for result_map in self.result_maps()]
+        if not self.inputs or not all(name in known for names in maps for name in names):
+            return None
+        first = self.inputs[0].type
+        return [like(first, tuple(known[name] for name in names), dtype_of(first)) for names in maps]
 
     def wrong_result(self) -> VerifyError | None:
         """The error where the inputs agree and the type of the result is none that they give."""

@@ -169,6 +169,8 @@ class Operation:
     init = OptionalOperand()
     variadic: ClassVar[bool] = False
     result_count: ClassVar[int | None] = 1
+    more_results: ClassVar[tuple[str, ...]] = ()
+    """The opcodes of operations that give what other systems return as further results."""
     """Number of results; None: any number."""
     region_count: ClassVar[int | None] = 0
     """Number of regions; None: any number."""
@@ -461,6 +463,10 @@ class Operation:
         if len(self.results) == 1:
             return ("result",)
         return self.result_names or tuple(f"out{k}" for k in range(len(self.results)))
+
+    def usual_types(self) -> list[Type] | None:
+        """The types of the results that the operands give; None where they leave them open."""
+        return None
 
     def tree_classes(self) -> tuple[str, ...]:
         """Names of this class and its ancestors in the operation tree, nearest first."""

@@ -14,6 +14,7 @@ from tcpx.payload.ir import ROW, Attribute, Block, FuncOp, Module, Operation, Va
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
+from tcpx.payload.results_to_write import results_to_write
 from tcpx.payload.size_excess import Excess, excess, excess_of_count, excess_of_memory, excess_of_width
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
 from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_result_names, check_states
@@ -319,6 +320,7 @@ class _Checker:
                 "the operation has the wrong number of results",
                 required=counted(op.result_count, "result"),
                 found=counted(len(op.results), "result"),
+                fix=results_to_write(op),
             )
         if op.region_count is not None and len(op.regions) != op.region_count:
             raise op.error(

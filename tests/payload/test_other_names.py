@@ -109,6 +109,8 @@ CASES: dict[str, Case] = {
     "arccosh": _elementwise(1, np.arccosh),
     "arctanh": _elementwise(1, np.arctanh),
     "sum": ((MATRIX,), "tensor<4xf32>", lambda a: np.sum(a, 1)),
+    "argmax": ((MATRIX,), "tensor<4xsi64>", lambda a: np.argmax(a, 1)),
+    "argmin": ((MATRIX,), "tensor<4xsi64>", lambda a: np.argmin(a, 1)),
     "amax": ((MATRIX,), "tensor<4xf32>", lambda a: np.max(a, 1)),
     "amin": ((MATRIX,), "tensor<4xf32>", lambda a: np.min(a, 1)),
     "prod": ((MATRIX,), "tensor<4xf32>", lambda a: np.prod(a, 1)),

@@ -15,7 +15,7 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, Operand, OptionalOperand
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_dims, map_name
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
-from tcpx.payload.ir import Attribute, Value, register
+from tcpx.payload.ir import Attribute, Value, operation_classes, register
 from tcpx.payload.ops.elementwise import Add, Mul, cast_to, converted
 from tcpx.payload.sizes import Dim, Symbol, is_equal
 from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of
@@ -232,30 +232,24 @@ class NamedContract(ContractBase):
     def result_map(self) -> IndexingMap:
         return dims(*self.letters[2])
 
-
-@register
-class Matmul(NamedContract):
-    """Matrix product: lhs [m, k] times rhs [k, n], plus init [m, n]."""
-
-    __slots__ = ()
-    opcode = "tcp.matmul"
-    class_name = "matmul"
-    fixed_dims = ("m", "n", "k")
-    letters = ("mk", "kn", "mn")
-
     def correction(self) -> str | None:
-        """The contraction that NumPy's matmul would be, or that of a factor that lies there transposed."""
+        """The named contraction of factors of these ranks, what NumPy's matmul would be, or that of a factor that lies
+        there transposed."""
         ranks = [len(shape_of(value.type)) for value in self.inputs]
         if 0 in ranks:
             return None
+        operands = ", ".join(f"%{value.name}" for value in self.inputs)
+        init = f", init = %{self.init.name}" if self.init is not None else ""
+        named = (c for c in operation_classes().values() if issubclass(c, NamedContract) and self._fits(c.letters))
+        other = next(named, None)
+        if other is not None:
+            return statements_to_write([f"%{self.result.name} = {other.opcode}({operands}{init}) : {self.result.type}"])
         found = next((names for names in _as_numpy(*ranks) if self._fits(names)), None)
         if found is None:
             return None
         listed = ", ".join(
             f"{key} = {json.dumps(names)}" for key, names in zip(("lhs", "rhs", "out"), found, strict=True)
         )
-        operands = ", ".join(f"%{value.name}" for value in self.inputs)
-        init = f", init = %{self.init.name}" if self.init is not None else ""
         text = f"%{self.result.name} = tcp.contract({operands}{init}) {{{listed}}} : {self.result.type}"
         return statements_to_write([text])
 
@@ -268,6 +262,17 @@ class Matmul(NamedContract):
             and all(is_equal(known.setdefault(d, e), e) is True for d, e in zip(dims_, shape, strict=True))
             for shape, dims_ in zip(shapes, names, strict=True)
         )
+
+
+@register
+class Matmul(NamedContract):
+    """Matrix product: lhs [m, k] times rhs [k, n], plus init [m, n]."""
+
+    __slots__ = ()
+    opcode = "tcp.matmul"
+    class_name = "matmul"
+    fixed_dims = ("m", "n", "k")
+    letters = ("mk", "kn", "mn")
 
 
 @register

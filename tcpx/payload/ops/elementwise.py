@@ -99,11 +99,18 @@ class FloatOnly(SameType):
     """Defined on floats only."""
 
     __slots__ = ()
+    on_integers: ClassVar[str] = ""
+    """The opcode of the operation that does it on integers, if there is one."""
 
     def verify(self) -> None:
         dtype = dtype_of(self.result.type)
         if not dtype.is_float:
-            raise self.error("the operation is defined on floats", required="f64, f32, f16 or bf16", found=dtype.name)
+            raise self.error(
+                "the operation is defined on floats",
+                required="f64, f32, f16 or bf16",
+                found=dtype.name,
+                fix=f"write {self.on_integers}" if self.on_integers and dtype.is_integer else None,
+            )
         super().verify()
 
 
@@ -176,6 +183,7 @@ class Div(Binary, FloatOnly):
 
     __slots__ = ()
     opcode = "tcp.div"
+    on_integers = "tcp.floordiv"
     linear = (0,)
     semantics = "a / b"
 

@@ -259,7 +259,18 @@ class Conditional(Operation):
                     "each branch yields the results",
                     required=", ".join(str(r.type) for r in self.results) or "nothing",
                     found=", ".join(map(str, given)) or "nothing",
+                    fix=self._yield_unchanged()
+                    if k == 1 and end is not None and [*block.ops] == [end] and not given
+                    else None,
                 )
+
+    def _yield_unchanged(self) -> str:
+        """The branch that is missing: it yields values from before the condition that the other one reads."""
+        ops = [inner for op in self.then.ops for inner in op.walk()]
+        own = {result for op in ops for result in op.results}
+        read = [value for op in ops for value in op.operands if value not in own]
+        names = [next((f"%{v.name}" for v in read if v.type == r.type), "%..") for r in self.results]
+        return Direction(f"write `else {{ tcp.yield({', '.join(names)}) }}` behind the first branch")
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         ends = (block.terminator for block in self.regions)

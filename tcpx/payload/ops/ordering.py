@@ -21,7 +21,7 @@ from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.ops.ordered_rows import Order, placed_in_order
 from tcpx.payload.ops.selection import first_in_order
 from tcpx.payload.sizes import Dim, is_less_equal, to_text
-from tcpx.payload.types import HALF, ScalarType, dtype_of, like, shape_of, si32, si64
+from tcpx.payload.types import HALF, ScalarType, Type, dtype_of, like, shape_of, si32, si64
 
 
 class Ordering(Composite):
@@ -135,6 +135,9 @@ class WholeOrdering(Ordering):
     descending = FlagAttribute()
     """Whether the largest element comes first."""
 
+    def usual_types(self) -> list[Type] | None:
+        return [self.operand.type]
+
     @property
     def falls(self) -> bool:
         return self.descending
@@ -151,6 +154,7 @@ class Sort(WholeOrdering):
     __slots__ = ()
     opcode = "tcp.sort"
     class_name = "sort"
+    more_results = ("tcp.argsort",)
 
     def rows(self, build: Build) -> Sequence[Value]:
         return placed_in_order(build, self.operand, self.key, [self.operand])
@@ -167,6 +171,9 @@ class Argsort(WholeOrdering):
     __slots__ = ()
     opcode = "tcp.argsort"
     class_name = "argsort"
+
+    def usual_types(self) -> list[Type] | None:
+        return [like(self.operand.type, shape_of(self.operand.type), si64)]
 
     def check_dtypes(self) -> None:
         self.check_indices(dtype_of(self.result.type))

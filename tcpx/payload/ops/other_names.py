@@ -1,15 +1,21 @@
 """What other systems call operations, and what to write here in their place: a table, and the advice made of it."""
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import field
 from difflib import SequenceMatcher
 from string import Template
 from typing import Final
 
 from tcpx.payload.diagnostics import Direction, statements_to_write
-from tcpx.payload.ir import operation_classes, tree_classes_of
+from tcpx.payload.ir import Operation, operation_classes, tree_classes_of
 from tcpx.records import frozen
 
 _NO_TYPE: Final = "TYPE"
+_NAMES_OF_DIMS: Final = ("dims", "dim", "axis", "axes", "dimension", "dimensions")
+_EQUATIONS: Final = ("equation", "subscripts")
+_EQUATION: Final = 'lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]'
 _LEAST_LIKENESS: Final = 0.8
 """Of a misspelt name and the one that is meant."""
 
@@ -18,9 +24,10 @@ _LEAST_LIKENESS: Final = 0.8
 class OtherName:
     """Names of one meaning, without the dialect before the dot, and the statements that compute it.
 
-    In `write`, `$a`, `$b` and `$c` stand for the operands, `$y` for the result and `$type` for its type. Without
-    statements no operation computes it: `note` says so, and the operations of `family`, a class of the operation
-    tree, are listed.
+    In `write`, `$a`, `$b` and `$c` stand for the operands, `$y` for the result and `$type` for its type, `$elements`
+    for that type with the dtype of the operand, `$dims` for the dims of a reduction, `$equation` for those of a
+    contraction. Without statements no operation computes it: `note` says so, and the operations of `family`, a class
+    of the operation tree, are listed.
     """
 
     names: tuple[str, ...]
@@ -141,22 +148,24 @@ OTHER_NAMES: Final = (
     _binary("shl", "shli", "left_shift", "bitwise_left_shift", opcode="tcp.shift_left"),
     _binary("shr", "shrsi", "shrui", "right_shift", "bitwise_right_shift", opcode="tcp.shift_right"),
     _unary("bitcast_convert", "bitcast_convert_type", "reinterpret_cast", opcode="tcp.bitcast"),
-    OtherName(("sum", "reduce_add", "reduce"), ("$y = tcp.reduce_sum($a) {dims = [1]} : $type",), _DIMS),
+    OtherName(("sum", "reduce_add", "reduce"), ("$y = tcp.reduce_sum($a) {dims = $dims} : $type",), _DIMS),
     OtherName(
-        ("amax", "reduce_maximum"), ("$y = tcp.reduce_max($a) {dims = [1]} : $type",), "over the dims `dims`"
+        ("amax", "reduce_maximum"), ("$y = tcp.reduce_max($a) {dims = $dims} : $type",), "over the dims `dims`"
     ),
-    OtherName(("amin", "reduce_minimum"), ("$y = tcp.reduce_min($a) {dims = [1]} : $type",), "over the dims `dims`"),
+    OtherName(("amin", "reduce_minimum"), ("$y = tcp.reduce_min($a) {dims = $dims} : $type",), "over the dims `dims`"),
     OtherName(
-        ("prod", "product", "reduce_mul"), ("$y = tcp.reduce_prod($a) {dims = [1]} : $type",), "over the dims `dims`"
+        ("prod", "product", "reduce_mul"), ("$y = tcp.reduce_prod($a) {dims = $dims} : $type",), "over the dims `dims`"
     ),
-    OtherName(("any", "reduce_or"), ("$y = tcp.reduce_any($a) {dims = [1]} : $type",), "over the dims `dims`, to i1"),
-    OtherName(("all", "reduce_and"), ("$y = tcp.reduce_all($a) {dims = [1]} : $type",), "over the dims `dims`, to i1"),
-    OtherName(("mean", "average", "avg"), ("$y = tcp.reduce_mean($a) {dims = [1]} : $type",), _DIMS),
-    OtherName(("var", "variance", "reduce_var"), ("$y = tcp.reduce_variance($a) {dims = [1]} : $type",),
+    OtherName(("any", "reduce_or"), ("$y = tcp.reduce_any($a) {dims = $dims} : $type",),
+              "over the dims `dims`, to i1"),
+    OtherName(("all", "reduce_and"), ("$y = tcp.reduce_all($a) {dims = $dims} : $type",),
+              "over the dims `dims`, to i1"),
+    OtherName(("mean", "average", "avg"), ("$y = tcp.reduce_mean($a) {dims = $dims} : $type",), _DIMS),
+    OtherName(("var", "variance", "reduce_var"), ("$y = tcp.reduce_variance($a) {dims = $dims} : $type",),
               "{correction = 1} for samples"),
     OtherName(("std", "stddev", "reduce_std"),
-              ("%var = tcp.reduce_variance($a) {dims = [1]} : $type", "$y = tcp.sqrt(%var) : $type")),
-    OtherName(("norm", "l2", "l2_norm", "vector_norm"), ("$y = tcp.reduce_l2($a) {dims = [1]} : $type",), _DIMS),
+              ("%var = tcp.reduce_variance($a) {dims = $dims} : $type", "$y = tcp.sqrt(%var) : $type")),
+    OtherName(("norm", "l2", "l2_norm", "vector_norm"), ("$y = tcp.reduce_l2($a) {dims = $dims} : $type",), _DIMS),
     OtherName(("mm", "matrix_multiply", "dot_general_2d"), ("$y = tcp.matmul($a, $b) : $type",)),
     OtherName(("gemm", "matmul_acc"), ("$y = tcp.matmul($a, $b, init = $c) : $type",)),
     OtherName(("addmm",), ("$y = tcp.matmul($b, $c, init = $a) : $type",)),
@@ -172,7 +181,7 @@ OTHER_NAMES: Final = (
     _binary("bmm", "batched_matmul", "batch_mm", opcode="tcp.batch_matmul"),
     OtherName(
         ("einsum", "tensordot", "dot_general"),
-        ('$y = tcp.contract($a, $b) {lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]} : $type',),
+        ("$y = tcp.contract($a, $b) {$equation} : $type",),
         "one name per dim of each; what is not in `out` is summed",
     ),
     _binary("mv", "gemv", opcode="tcp.matvec"),
@@ -208,10 +217,10 @@ OTHER_NAMES: Final = (
     _unary("arcsinh", opcode="tcp.asinh"),
     _unary("arccosh", opcode="tcp.acosh"),
     _unary("arctanh", opcode="tcp.atanh"),
-    OtherName(("logsumexp", "log_sum_exp"), ("$y = tcp.reduce_logsumexp($a) {dims = [1]} : $type",), _DIMS),
+    OtherName(("logsumexp", "log_sum_exp"), ("$y = tcp.reduce_logsumexp($a) {dims = $dims} : $type",), _DIMS),
     OtherName(("layernorm", "layer_normalization"),
-              ("$y = tcp.layer_norm($a, scale = $b, bias = $c) {dims = [1]} : $type",)),
-    OtherName(("rmsnorm", "rms_normalization"), ("$y = tcp.rms_norm($a, scale = $b) {dims = [1]} : $type",)),
+              ("$y = tcp.layer_norm($a, scale = $b, bias = $c) {dims = $dims} : $type",)),
+    OtherName(("rmsnorm", "rms_normalization"), ("$y = tcp.rms_norm($a, scale = $b) {dims = $dims} : $type",)),
     OtherName(("scaled_dot_product_attention", "sdpa", "flash_attention", "multi_head_attention"),
               ("$y = tcp.attention($a, $b, $c) : $type",)),
     OtherName(("rotary_embedding", "rotary", "apply_rotary_pos_emb"),
@@ -220,8 +229,8 @@ OTHER_NAMES: Final = (
     _binary("silu_and_mul", opcode="tcp.swiglu"),
     _missing("batch_norm", "group_norm", "instance_norm",
              note="of one batch, it is a tcp.layer_norm along the other dims; of groups, along those of a tcp.reshape"),
-    _missing("argmax", "argmin", "arg_max", "arg_min",
-             note="tcp.reduce_argmax and tcp.reduce_argmin give the elements and their indices", family="reduce"),
+    OtherName(("argmax", "arg_max"), ("$y.values, $y = tcp.reduce_argmax($a) {dims = $dims} : $elements, $type",)),
+    OtherName(("argmin", "arg_min"), ("$y.values, $y = tcp.reduce_argmin($a) {dims = $dims} : $elements, $type",)),
     _missing("scan", "accumulate", note="tcp.cumsum goes along a dim, as products and maxima do", family="scan"),
     _missing("take", "embedding", "index_select", "index",
              note="tcp.gather(%x, %indices) {dim = 0} reads rows by number; the argument %indices declares a range"),
@@ -246,7 +255,30 @@ OTHER_NAMES: Final = (
 _BY_NAME: Final = {name: other for other in OTHER_NAMES for name in other.names}
 
 
-def advice(name: str, operands: Sequence[str] = (), result: str = "%y", type_: str = _NO_TYPE) -> str | None:
+@frozen
+class Statement:
+    """A statement with an operation that is not there, as it is written; `dtype` is that of its first operand."""
+
+    operands: tuple[str, ...] = ()
+    result: str = "%y"
+    type: str = _NO_TYPE
+    dtype: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def dims(self) -> str | None:
+        """The list of the dims that it goes over."""
+        given = next((self.attributes[name] for name in _NAMES_OF_DIMS if name in self.attributes), None)
+        return given if given is None or given.startswith("[") else f"[{given}]"
+
+    def elements(self) -> str:
+        """The type of the result, with the dtype of the operand."""
+        return re.sub(r"(?:bf|f|si|ui|i)\d+(?=>?$)", self.dtype or "DTYPE", self.type)
+
+
+_NO_STATEMENT: Final = Statement()
+
+
+def advice(name: str, statement: Statement = _NO_STATEMENT) -> str | None:
     """What to write in place of an operation that is not there; None where nothing is near.
 
     In this order: the operation of the same name in another dialect, a name that other systems use, a misspelling.
@@ -257,23 +289,53 @@ def advice(name: str, operands: Sequence[str] = (), result: str = "%y", type_: s
     if word in known:
         return f"write {known[word]}"
     if word in _BY_NAME:
-        return _spelt_out(_BY_NAME[word], operands, result, type_)
+        return _spelt_out(_BY_NAME[word], statement)
     near = max(known, key=lambda candidate: _likeness(word, candidate))
     return f"did you mean {known[near]}?" if _likeness(word, near) >= _LEAST_LIKENESS else None
 
 
-def _spelt_out(other: OtherName, operands: Sequence[str], result: str, type_: str) -> str:
+def operation_with(attribute: str, cls: type[Operation]) -> str | None:
+    """The reduction over dims of the name of an elementwise operation, where it is given the dims to reduce."""
+    if attribute not in _NAMES_OF_DIMS or cls.attribute_names:
+        return None
+    found = f"tcp.reduce_{cls.opcode.rpartition('.')[2]}"
+    return found if found in operation_classes() else None
+
+
+def contracted(equation: str) -> str | None:
+    """The attributes of a contraction of two operands, as an equation `mk,kn->mn` says it."""
+    match = re.fullmatch(r'"?\s*([A-Za-z]+)\s*,\s*([A-Za-z]+)\s*(?:->\s*([A-Za-z]*)\s*)?"?', equation)
+    if match is None:
+        return None
+    lhs, rhs, out = match.groups()
+    if out is None:
+        out = "".join(sorted(name for name in lhs + rhs if (lhs + rhs).count(name) == 1))
+    return ", ".join(
+        f"{role} = {json.dumps(list(names))}" for role, names in (("lhs", lhs), ("rhs", rhs), ("out", out))
+    )
+
+
+def _spelt_out(other: OtherName, statement: Statement) -> str:
     if not other.write:
         members = [opcode for opcode, cls in operation_classes().items() if other.family in tree_classes_of(cls)]
         listed = [opcode for opcode in members if opcode.startswith("tcp.")]
         return Direction(f"{other.note}; of its kind there are {', '.join(listed)}" if listed else other.note)
-    given = dict(zip("abc", operands, strict=False))
-    names = {letter: given.get(letter, f"%{letter}") for letter in "abc"}
+    given = dict(zip("abc", statement.operands, strict=False))
     write = [line if "c" in given else line.replace(", init = $c", "") for line in other.write]
-    statements = [Template(line).substitute(names, y=result, type=type_) for line in write]
-    text = statements_to_write(statements, other.note)
-    is_known = not other.note and all(f"${letter}" not in line for line in write for letter in "abc"[len(operands) :])
-    return text if is_known and type_ != _NO_TYPE else Direction(text)
+    equation = next((statement.attributes[key] for key in _EQUATIONS if key in statement.attributes), "")
+    known = {
+        **given,
+        **{key: text for key, text in (("dims", statement.dims()), ("equation", contracted(equation))) if text},
+        **({"type": statement.type} if statement.type != _NO_TYPE else {}),
+        **({"elements": statement.elements()} if statement.dtype else {}),
+        "y": statement.result,
+    }
+    names = {**{letter: f"%{letter}" for letter in "abc"}, "dims": "[1]", "equation": _EQUATION, "type": _NO_TYPE}
+    lines = [Template(line).substitute({**names, "elements": _NO_TYPE, **known}) for line in write]
+    asked = {name for line in write for name in Template(line).get_identifiers()}
+    note = "" if "equation" in known else other.note
+    text = statements_to_write(lines, note)
+    return text if not note and asked <= known.keys() else Direction(text)
 
 
 def _words(dialect: str) -> Mapping[str, str]:

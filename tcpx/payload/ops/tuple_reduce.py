@@ -17,7 +17,7 @@ from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, MultiplyAdd, Sub, cast_to, converted
 from tcpx.payload.ops.select import IsNan, Less, LessEqual, Select
 from tcpx.payload.sizes import Dim, at_least_one, product, to_text
-from tcpx.payload.types import ScalarType, dtype_of, like, shape_of, si32
+from tcpx.payload.types import ScalarType, Type, dtype_of, like, shape_of, si32, si64
 
 
 class TupleReduce(Structured):
@@ -44,7 +44,9 @@ class TupleReduce(Structured):
         return (dims(*(it.name for it in self.iterators())),)
 
     def result_maps(self) -> tuple[IndexingMap, ...]:
-        return (dims(*(it.name for it in self.iterators() if not it.is_reduction)),) * len(self.results)
+        return (dims(*(it.name for it in self.iterators() if not it.is_reduction)),) * (
+            self.result_count or len(self.results)
+        )
 
     def verify(self) -> None:
         rank = len(shape_of(self.operand.type))
@@ -112,6 +114,10 @@ class ArgReduce(TupleReduce):
                     fix=at_least_one(extent),
                     unproven=not isinstance(extent, int),
                 )
+
+    def usual_types(self) -> list[Type] | None:
+        found = super().usual_types()
+        return None if found is None else [found[0], like(found[1], shape_of(found[1]), si64)]
 
     def neutrals(self) -> tuple[float | int, ...] | None:
         number = self.combiner.neutral_of(self.acc_types[0])

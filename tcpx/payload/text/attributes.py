@@ -27,9 +27,23 @@ class AttributeReader(DimReader):
             key = tokens(entry)[0]
             if key in found:
                 raise self.source.error(key, f"the attribute `{key}` is given twice", required="each key once")
+            if key == "maps":
+                self._require_unquoted(nodes(entry)[0])
             inside = scope.for_maps() if key in DIM_ATTRIBUTES else scope
             found[str(key)] = self.attribute(nodes(entry)[0], inside)
         return found
+
+    def _require_unquoted(self, node: Node) -> None:
+        """A map lists indices: expressions over dims."""
+        if any(tree.data == "string" for tree in node.iter_subtrees()):
+            written = self.source.location(node).span
+            raise self.source.error(
+                node,
+                "names in maps are unquoted",
+                required="an index for each dim, over names of dims",
+                found=written,
+                fix=f"write {written.replace(chr(34), '')}",
+            )
 
     def attribute(self, node: Node, scope: Scope) -> Attribute:
         """One value."""

@@ -28,6 +28,7 @@ from tcpx.payload.sizes import (
     ceildiv,
     evaluate,
     is_less_equal,
+    product,
     to_text,
 )
 from tcpx.payload.subsets import Tile
@@ -225,7 +226,7 @@ class DimReader:
         shape = nodes(node)[0]
         extents = list(children(shape, "static", "dynamic"))
         dtype = self._scalar(tokens(shape)[0], scope)
-        dims = tuple(self._extent(n, scope) for n in extents)
+        dims = tuple(self._extent(n, scope, extents) for n in extents)
         self.checked(node, excess_of_memory(dims, dtype.bytes))
         if node.data == "tensor":
             return TensorType(dims, dtype)
@@ -245,12 +246,20 @@ class DimReader:
             )
         return BufferType(dims, dtype, strides, str(tokens(node)[-1]))
 
-    def _extent(self, node: Node, scope: Scope) -> Dim:
+    def extent_left(self, others: Dim) -> Dim | None:
+        """The extent that -1 stands for elsewhere, beside others of this product; None where nothing says it."""
+        del others
+        return None
+
+    def _extent(self, node: Node, scope: Scope, all_extents: Sequence[Node]) -> Dim:
         if node.data == "static":
             return self.whole_number(tokens(node)[0])
         held = self.dim(nodes(node)[0], scope)
         if isinstance(held, int) and held < 0:
-            raise self.source.error(node, "a dim is not negative", required="0 or more", found=str(held))
+            others = product(tuple(self._extent(n, scope, []) for n in all_extents if n is not node))
+            left = self.extent_left(others) if all_extents and held == -1 else None
+            fix = f"write [{to_text(left)}]" if left is not None else None
+            raise self.source.error(node, "a dim is not negative", required="0 or more", found=str(held), fix=fix)
         return held
 
     def _scalar(self, token: Token, scope: Scope) -> ScalarType:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tcpx.payload.diagnostics import Direction
+from tcpx.payload.diagnostics import Direction, statements_to_write
+from tcpx.payload.ops.other_names import contracted
 from tcpx.payload.text.habits import AT, QUOTES, Recognized, habits, recognize
 
 _VALUE: Final = r"%[\w./~]+"
@@ -38,9 +39,26 @@ def _as_attributes(match: re.Match[str]) -> str:
 
 
 def _one_operation(match: re.Match[str]) -> Direction:
+    """The two statements of an operation in another; both have the type of the result, as elementwise ones do."""
     inner = match["here"].replace(AT, "")
     opcode = inner if inner.startswith("tcp.") else f"tcp.{inner}"
-    return Direction(f"write `%t = {opcode} : TYPE` before it, and %t in its place")
+    first = f"{opcode}{' {dims = [1]}' if re.match(rf'tcp.(?:broadcast|expand)[(]{_VALUE}[)]', opcode) else ''}"
+    statement = re.search(rf"[^\n]*{AT}[^\n]*", match.string)
+    second = statement[0].replace(AT, "").replace(inner, "%t", 1).strip() if statement is not None else ""
+    type_ = re.search(rf":\s*{_TYPE}\s*$", second)
+    return Direction(statements_to_write([f"%t = {first} : {type_['type'] if type_ is not None else 'TYPE'}", second]))
+
+
+def _affine_map(match: re.Match[str]) -> str:
+    return f"write [{', '.join(index.strip() for index in match['results'].replace(AT, '').split(','))}]"
+
+
+def _constant(match: re.Match[str]) -> str:
+    return f"write tcp.const {{value = {match['a'].replace(AT, '').strip()}}}"
+
+
+def _operands_in_list(match: re.Match[str]) -> str:
+    return f"write {match['a'].replace(AT, '')}"
 
 
 def _sizes_first(match: re.Match[str]) -> str:
@@ -67,6 +85,23 @@ def _range_of(match: re.Match[str]) -> str:
 _RANGE: Final = Direction("write the range of a loop so: %i in 0 to N step 1")
 
 _HABITS: Final = habits(
+    # what begins a comment
+    (
+        rf"\[\s*(?P<here>(?P<a>[\w*+ -]+?)\s*//\s*(?P<b>\w+))\s*\][^\n]*\n[^\n]*{AT}",
+        r"write floordiv(\g<a>, \g<b>)", "`//` begins a comment", "a size that is divided with a rounding",
+    ),
+    # MLIR
+    (
+        rf"(?P<here>affine_map\s*{AT}?<\s*\([^()]*\)\s*{AT}?-{AT}?>\s*{AT}?\((?P<results>[^()]*)\)\s*{AT}?>)",
+        _affine_map,
+        "a map lists the index of each dim", "names of dims in brackets",
+    ),
+    (
+        rf"(?P<here>(?:\w+\.)?const(?:ant)?\s*{AT}(?P<a>{_NUMBER}))\s*(?:$|:\s*[a-z]+[0-9]+\s*$)", _constant,
+        _ATTRIBUTES_LAST, _BRACES,
+    ),
+    (rf"\(\s*(?P<here>{AT}\[(?P<a>\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*)\])", _operands_in_list,
+     "operands are no list", "values, separated by commas"),
     # loops and branches
     (rf"gml_st\.(?:for|parallel|while)\s+{_VALUE}\s*{AT}=", _RANGE),
     (rf"\bin\s+range\s*{AT}\(", _RANGE),
@@ -264,6 +299,8 @@ _ATTRIBUTES: Final = (
     ),
     (("indexing_maps",), ("maps",), "maps = [[i, j], [i]]"),
     (("iterator_types",), ("iterators",), 'iterators = [["i", "parallel"], ["j", "reduction"]]'),
+    (("start", "starts", "begin", "start_indices", "offset"), ("offsets",), None),
+    (("step", "steps", "stride"), ("strides",), None),
     (("val", "fill_value", "constant", "v"), ("value",), "value = 0.0"),
     (
         ("high", "pad", "pads", "padding", "pad_width", "edge_padding_low", "edge_padding_high"),
@@ -284,6 +321,9 @@ _LEFT_OUT: Final[Mapping[str, str]] = {
         "leave it out: the type of the result says it",
     ),
     **dict.fromkeys(
+        ("k", "stop", "end", "ends", "limit_indices", "size"), "leave it out: the type of the result says it"
+    ),
+    **dict.fromkeys(
         ("transpose_a", "transpose_b", "trans_a", "trans_b", "transA", "transB", "adj_x", "adj_y"),
         'write tcp.contract, which names the dims: {lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]}',
     ),
@@ -291,8 +331,11 @@ _LEFT_OUT: Final[Mapping[str, str]] = {
 """Attributes of other systems that say what is said in another way here."""
 
 
-def attribute_fix(key: str, names: Sequence[str]) -> str | None:
+def attribute_fix(key: str, names: Sequence[str], value: str = "") -> str | None:
     """What to write for an attribute that another system calls `key`, of an operation with attributes of `names`."""
+    lists = contracted(value) if {"lhs", "rhs", "out"} <= {*names} else None
+    if lists is not None:
+        return f"write {{{lists}}}"
     for others, own, write in _ATTRIBUTES:
         here = [name for name in own if name in names]
         if key in others and here:

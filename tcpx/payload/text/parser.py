@@ -32,11 +32,11 @@ from tcpx.payload.ir import (
 from tcpx.payload.ops.constant import Const, written_array
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, IfValue, Loop, uncounted
-from tcpx.payload.ops.other_names import advice
+from tcpx.payload.ops.other_names import Statement, advice, operation_with
 from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.safetensors import SUFFIX, SafetensorsArchive
 from tcpx.payload.short_operands import OperandLike, Repeated
-from tcpx.payload.sizes import Symbol, Var
+from tcpx.payload.sizes import Dim, Symbol, Var, floordiv, is_equal, product
 from tcpx.payload.sizes_from_data import check_sizes_from_data
 from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
 from tcpx.payload.strided import STRIDED
@@ -46,7 +46,7 @@ from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
 from tcpx.payload.text.subset_forms import SubsetReader
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
-from tcpx.payload.types import Type
+from tcpx.payload.types import Type, dtype_of, shape_of
 from tcpx.payload.value_ranges import RANGES, Declared, range_entries
 from tcpx.payload.verifier import verify_module
 from tcpx.records import frozen
@@ -164,6 +164,8 @@ class _ModuleParser(SubsetReader):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.headers: list[_Header] = []
+        self._read: Value | None = None
+        """The only operand of the operation whose types are being read."""
 
     def module(self, tree: Node) -> Module:
         made = Module(Constants())
@@ -363,7 +365,7 @@ class _ModuleParser(SubsetReader):
         opcode = tokens(node)[0]
         cls = operation_class(opcode)
         if cls is None:
-            raise self._unknown_operation(node, opcode)
+            raise self._unknown_operation(node, opcode, scope)
         attributes = self.attributes(child(node, "attributes"), scope)
         self._check_attributes(node, cls)
         callee = child(node, "callee")
@@ -373,7 +375,9 @@ class _ModuleParser(SubsetReader):
         written, given = self._operands(child(node, "operands"), cls, scope)
         if given:
             attributes = {**attributes, GIVEN: given}
+        self._read = written[0] if len(written) == 1 and isinstance(written[0], Value) else None
         types = self._result_types(node, scope)
+        self._read = None
         operands = self.written_out(child(node, "operands"), cls, written, types, next(iter(_result_names(node)), ""))
         subset = next(children(node, "tile", "full", "point"), None)
         if subset is not None:
@@ -399,9 +403,12 @@ class _ModuleParser(SubsetReader):
         self._check_init(node, made)
         return made
 
-    def _unknown_operation(self, node: Node, opcode: Token) -> ParseError:
+    def _unknown_operation(self, node: Node, opcode: Token, scope: Scope) -> ParseError:
         operands, results, types = (child(node, rule) for rule in ("operands", "results", "types"))
-        given = [str(t) for t in tokens(operands)] if operands is not None else []
+        written = [n for n in operands.children if _is_positional(n)] if operands is not None else []
+        given = [self.source.location(n).span for n in written]
+        value = scope.value(given[0][1:]) if given else None
+        dtype = dtype_of(value.type).name if value is not None else ""
         names = tokens(results) if results is not None else ["%y"]
         shown = [self.source.location(n).span for n in nodes(types)] if types is not None else ["TYPE"]
         return self.source.error(
@@ -410,8 +417,13 @@ class _ModuleParser(SubsetReader):
             required="an operation that `tcpx ops` lists",
             found=f"`{opcode}`",
             fix=(_left_out(opcode) if node.children == [opcode] else None)
-            or advice(opcode, given, str(names[0]), shown[0]),
+            or advice(opcode, Statement(tuple(given), str(names[0]), shown[0], dtype, self._said(node))),
         )
+
+    def _said(self, node: Node) -> Mapping[str, str]:
+        """The attributes of an operation that is not known, by the names that it gives them, as written."""
+        entries = children(clause, "attribute") if (clause := child(node, "attributes")) is not None else ()
+        return {str(tokens(entry)[0]): self.source.location(nodes(entry)[0]).span for entry in entries}
 
     def _check_attributes(self, node: Node, cls: type[Operation]) -> None:
         given, names = child(node, "attributes"), cls.attribute_names
@@ -420,12 +432,16 @@ class _ModuleParser(SubsetReader):
         for entry in children(given, "attribute"):
             key = tokens(entry)[0]
             if key not in (*names, *cls.common_attributes):
+                other = operation_with(key, cls)
                 raise self.source.error(
-                    key,
+                    key if other is None else tokens(node)[0],
                     f"{cls.opcode} has no attribute `{key}`",
                     required=" or ".join(f"`{name}`" for name in names) or "no attributes",
                     found=f"`{key}`",
-                    fix=attribute_fix(key, names) or suggestion(key, names),
+                    fix=f"write {other}"
+                    if other is not None
+                    else attribute_fix(key, names, self.source.location(nodes(entry)[0]).span)
+                    or suggestion(key, names),
                 )
 
     def _check_callee(self, node: Node, cls: type[Operation]) -> None:
@@ -495,10 +511,11 @@ class _ModuleParser(SubsetReader):
             return
         named = child(operands, "named_operand") is not None
         if named != (op.init is not None):
+            roles = ", ".join(f"`{role}`" for role in op.operand_roles)
             raise self.source.error(
                 operands,
                 f"{op.opcode} takes its operand `{op.optional_operand}` last and by name",
-                required=f"{len(op.inputs)} operand(s), then `{op.optional_operand} = ...` if any",
+                required=f"{roles}, then `{op.optional_operand} = ...` if any",
                 found=f"{len(op.operands)} operand(s), {'one' if named else 'none'} by name",
             )
 
@@ -604,17 +621,28 @@ class _ModuleParser(SubsetReader):
             )
         return types
 
+    def extent_left(self, others: Dim) -> Dim | None:
+        if self._read is None or others == 0:
+            return None
+        whole = product(shape_of(self._read.type))
+        found = floordiv(whole, others)
+        return found if is_equal(found * others, whole) is True else None
+
     def _use(self, token: Token, scope: Scope) -> Value:
         name = token[1:]
         value = scope.value(name)
         if value is None:
-            is_variable = scope.variable(name) is not None
+            is_variable, defined = scope.variable(name) is not None, self.later_definition(token)
             raise self.source.error(
                 token,
                 f"undefined value {token}",
                 required="a value defined before, in this block or one around it",
                 found=f"the loop variable {token}" if is_variable else str(token),
-                fix=_VALUE_OF_LOOP if is_variable else suggestion(name, scope.value_names(), "%"),
+                fix=_VALUE_OF_LOOP
+                if is_variable
+                else Direction(f"it is defined in line {defined}, after its use: write that statement before this one")
+                if defined is not None
+                else suggestion(name, scope.value_names(), "%"),
             )
         return value
 
@@ -650,9 +678,14 @@ _LOOP_CLAUSES = frozenset(
 
 def _left_out(word: str) -> str | None:
     """The fix for a word alone that is like no operation that could stand so."""
-    near = operation_class((advice(word) or "").rstrip("?").rpartition(" ")[2])
+    said = advice(word) or ""
+    near = operation_class(said.rstrip("?").rpartition(" ")[2])
     may_stand = near is None or (near.opcode.startswith("tcp.") and not near.operand_names)
-    return None if may_stand or "." in word else f"remove `{word}`"
+    return None if may_stand or "." in word or isinstance(said, Direction) else f"remove `{word}`"
+
+
+def _is_positional(entry: Node | Token) -> bool:
+    return isinstance(entry, Token) or entry.data != "named_operand"
 
 
 def _result_names(node: Node) -> list[str]:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from lark import Token
 
 from tcpx.limits import UINT64_MAX
-from tcpx.payload.diagnostics import Location, ParseError, VerifyError, counted
+from tcpx.payload.diagnostics import Direction, Location, ParseError, VerifyError, counted
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.shorthand import Shorthand
 from tcpx.payload.short_operands import Number, OperandLike, short_name, written_out
 from tcpx.payload.text.attributes import WORDS, AttributeReader
 from tcpx.payload.text.scope import Scope
 from tcpx.payload.text.syntax import Node, Source, child, tokens
-from tcpx.payload.types import Type
+from tcpx.payload.types import SCALARS, Type
 
 
 class ShortFormReader(AttributeReader):
@@ -42,6 +42,12 @@ class ShortFormReader(AttributeReader):
         self._taken.add(name)
         return name
 
+    def later_definition(self, use: Token) -> int | None:
+        """The line of the statement below this use that defines the name in the same function."""
+        trees = self._function.find_data("results") if self._function is not None else ()
+        found = [token for tree in trees for token in tokens(tree) if token == use]
+        return next((token.line for token in found if (token.start_pos or 0) > (use.start_pos or 0)), None)
+
     def literal(self, node: Node, scope: Scope) -> Number:
         """A number, or a word for one."""
         *sign, token = tokens(node)
@@ -57,7 +63,7 @@ class ShortFormReader(AttributeReader):
                         node,
                         f"`{self.source.location(node).span}` is no operand",
                         required="a value such as %x, a number, inf, -inf, nan, true or false",
-                        fix=f"write %{token}" if scope.value(str(token)) is not None and not sign else None,
+                        fix=_operand_meant(token, "".join(sign), scope),
                     )
                 value = word
         return -value if sign else value
@@ -117,6 +123,20 @@ class ShortFormReader(AttributeReader):
             if value.defining_op is not None and value.defining_op.parent is None:
                 self.finish(value.defining_op, place, base)
                 value.name = value.defining_op.name = self.free_name(base)
+
+
+def _operand_meant(token: Token, sign: str, scope: Scope) -> str | None:
+    """What is written for a word that is no operand."""
+    word = token.rpartition(".")[2].lower()
+    if word in ("inf", "infinity") or (word == "nan" and not sign):
+        return f"write {sign}{word[:3]}"
+    if sign:
+        return None
+    if scope.value(str(token)) is not None:
+        return f"write %{token}"
+    if scope.symbol(str(token)) is not None:
+        return Direction(f"write `%c = tcp.fill {{value = {token}}} : TYPE` before it, and %c in its place")
+    return Direction("leave it out: the type of the result says it") if token in SCALARS else None
 
 
 def _is_value(token: Node | Token) -> bool:
