@@ -27,6 +27,7 @@ from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value, operatio
 from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.progress import EvaluationProgress
 from tcpx.payload.size_values import SizeValues, size_choices
+from tcpx.payload.sizes_of_arguments import check_sizes_of_arguments, size_without_argument
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import parse
@@ -83,15 +84,22 @@ def check(
 
     Without a payload: names, types, arity, what can never run, params of a name that no knob has. With one also:
     matches that find nothing, dims that do not exist, sizes out of range, an `expects` that is not met. Remarks, which
-    are no errors, are among the findings. Without a schedule (None): the remarks on the payload.
+    are no errors, are among the findings. Without a schedule (None): the findings in the payload, such as a size that
+    follows from no argument.
     """
     if schedule is None:
-        return () if module is None else tuple(unread_loops(module_of(module)))
+        return () if module is None else _findings(module_of(module))
     program = program_of(schedule)
     if module is None:
         return (*check_program(program), *unknown_params(program, params))
     chosen = load_target(target)
     return check_schedule(copy_module(module), program, chosen, threads=threads, params=params)
+
+
+def _findings(module: Module) -> tuple[Diagnostic, ...]:
+    """What is wrong with a payload that is well formed, and the remarks on it."""
+    problem = size_without_argument(module.main)
+    return (*((problem,) if problem is not None else ()), *unread_loops(module))
 
 
 def fingerprint(module: PayloadLike) -> str:
@@ -210,6 +218,7 @@ def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
     _check_request(request, threads)
     module = with_strides(request.module) if request.strided else copy_module(request.module)
+    check_sizes_of_arguments(module.main)
     if not request.contract:
         forbid_contraction(module)
     program = program_or_default(request.schedule)

@@ -49,8 +49,13 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError("--size and --input are for a model, FILE.onnx")
     module = None if path is None else specialised_of(options)
     if schedule_path is None:
-        for remark in tcpx.check(None, module) if module is not None else ():
-            print(remark.render(), file=sys.stderr)
+        findings = tcpx.check(None, module) if module is not None else ()
+        for finding in findings:
+            print(finding.render(), file=sys.stderr)
+        problems = sum(finding.is_error for finding in findings)
+        if problems:
+            print(f"{path}: {problems} problem(s)", file=sys.stderr)
+            return 1
         print(f"{path}: the payload is well formed")
         return 0
     schedule = tcpx.load_schedule(schedule_path)

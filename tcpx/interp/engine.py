@@ -20,6 +20,7 @@ from tcpx.limits import MOST_THREADS, shares_of, shortened
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError, python_type_of
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.sizes_of_arguments import check_sizes_of_arguments
 from tcpx.payload.unread_loops import unread_loops
 from tcpx.payload.verifier import verify_module
 from tcpx.records import brief, frozen
@@ -157,6 +158,7 @@ def check_schedule(
             function = _function(module, func)
             check_contract(program, called, function)
             state = _state(module, function, program, target, threads, overrides)
+            check_sizes_of_arguments(function)
             return (*found, *unread_loops(module), *check_on_payload(called, state, _frame(called, state)))
         except OverriddenLaterError as error:
             overrides = overrides.settle(error)

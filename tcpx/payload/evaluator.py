@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Direction, VerifyError
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.given import seed_of
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, as_symbol, evaluate, symbols
+from tcpx.payload.sizes_of_arguments import size_without_argument
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, row_major, shape_of
 from tcpx.payload.value_ranges import declared_ranges, misfit
@@ -288,17 +289,9 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
     for position, symbol in func.numbers.items():
         sizes.setdefault(symbol.name, int(arrays[position]))
     bind_strides(func, sizes)
-    for symbol in func.symbols:
-        if symbol.name not in sizes:
-            raise ArgumentError(
-                Diagnostic(
-                    f"the size `{symbol.name}` follows from no argument",
-                    required=f"an argument with a dimension [{symbol.name}]",
-                    found=", ".join(f"%{v.name}: {v.type}" for v in inputs) or "no arguments",
-                    fix=Direction(f"make the whole dim a symbol: [{symbol.name}]"),
-                    payload=func.location,
-                )
-            )
+    problem = size_without_argument(func, sizes)
+    if problem is not None:
+        raise ArgumentError(problem)
     for symbol in func.symbols:
         size = sizes[symbol.name]
         if size < symbol.lower or (symbol.upper is not None and size > symbol.upper):

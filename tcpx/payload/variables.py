@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import Var, variables
 from tcpx.payload.types import shape_of
-from tcpx.payload.verifier import dims_of
 
 
 def variable_of(op: Operation) -> Var | None:

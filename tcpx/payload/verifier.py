@@ -1,25 +1,24 @@
 """The rules of the IR that no single operation can check: structure, dominance, scopes, use lists, names."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.constants import Constants
 from tcpx.payload.contraction import check_contraction
 from tcpx.payload.diagnostics import Diagnostic, Direction, LimitError, VerifyError, counted
 from tcpx.payload.disjointness import check_disjoint_yields
-from tcpx.payload.ir import ROW, Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.results_to_write import results_to_write
 from tcpx.payload.size_excess import Excess, excess, excess_of_count, excess_of_memory, excess_of_width
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
+from tcpx.payload.sizes import Dim, Var, to_text
 from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_result_names, check_states
 from tcpx.payload.strided import check_strided
-from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, shape_of
 from tcpx.payload.uses import Use
@@ -508,25 +507,6 @@ def _definition(value: Value) -> str:
         return f"{value!r}, a result of {value.owner.opcode}{place}"
     parent = value.owner.parent
     return f"{value!r}, an argument of {parent.opcode if parent is not None else 'a detached block'}"
-
-
-def dims_of(attribute: Attribute) -> Sequence[Dim]:
-    """The size expressions in an attribute."""
-    match attribute:
-        case Size():
-            return (attribute,)
-        case Symbol():
-            return (attribute.size(),)
-        case Var():
-            return (attribute.lower, attribute.upper, attribute.step)
-        case Tile():
-            return (*attribute.offsets, *attribute.sizes, *attribute.strides)
-        case Predicate():
-            return [d for comparison in attribute.comparisons for d in (comparison.lhs, comparison.rhs)]
-        case tuple():
-            return [d for inner in attribute for d in dims_of(inner)]
-        case _:
-            return ()
 
 
 def _type_dims(type_: Type) -> tuple[Dim, ...]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import cast
 
+from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
@@ -34,7 +35,6 @@ from tcpx.payload.structure import fingerprint, is_data
 from tcpx.payload.types import TensorType, shape_of, substitute_type
 from tcpx.payload.value_ranges import RANGES, Declared, dtype_range, range_entries, value_order, value_range
 from tcpx.payload.variables import free_variables
-from tcpx.payload.verifier import dims_of
 from tcpx.transform.convex import replace_outside, used_outside
 from tcpx.transform.editing import erase_dead, is_pure
 

@@ -270,23 +270,37 @@ def test_dtypes_of_other_systems(name: str, dtype: str) -> None:
     assert (error.message, error.fix) == (f"unknown element type `{name}`", f"write {dtype}")
 
 
-def test_a_size_that_no_argument_tells_has_a_place() -> None:
+@pytest.mark.parametrize(
+    ("argument", "symbols", "found", "fix"),
+    [
+        ("[2*N]", "N", "%x: tensor<[2*N]xf32>", "make the whole dim a symbol: [N]"),
+        ("[N + 1]", "N", "%x: tensor<[N + 1]xf32>", "declare `[N]` there, and write `N - 1` where you wrote `N`"),
+        ("[N - 2]", "N: 2..", "%x: tensor<[N - 2]xf32>", "declare `[N]` there, and write `N + 2` where you wrote `N`"),
+        ("[N]", "N, M", "%x: tensor<[N]xf32>", "leave `M` out of `symbols`"),
+    ],
+)
+def test_a_size_that_no_argument_tells_has_a_place(argument: str, symbols: str, found: str, fix: str) -> None:
+    type_ = f"tensor<{argument}xf32>"
     module = parse(
-        "func @f(%x: tensor<[2*N]xf32>) -> tensor<[2*N]xf32> symbols [N] {\n"
-        "  %y = tcp.exp(%x) : tensor<[2*N]xf32>\n  tcp.return(%y)\n}",
+        f"func @f(%x: {type_}) -> {type_} symbols [{symbols}] {{\n  %y = tcp.exp(%x) : {type_}\n  tcp.return(%y)\n}}",
         "f.tcp",
     )
-    errors: list[Diagnostic] = []
     with pytest.raises(TcpxError) as of_the_evaluator:
         tcpx.evaluate(module, np.ones(6, np.float32))
-    errors.append(of_the_evaluator.value.diagnostic)
     with pytest.raises(TcpxError) as of_the_kernel:
         tcpx.compile(module, target="generic")
-    errors.append(of_the_kernel.value.diagnostic)
-    for error in errors:
-        assert error.message == "the size `N` follows from no argument"
+    schedule = tcpx.parse_schedule("language 1\nschedule default(root: func) { canonicalize(root) }")
+    for error in (
+        of_the_evaluator.value.diagnostic,
+        of_the_kernel.value.diagnostic,
+        *tcpx.check(None, module),
+        *tcpx.check(schedule, module, target="generic"),
+    ):
+        assert error.message == f"the size `{symbols[-1] if ',' in symbols else 'N'}` follows from no argument"
         assert str(error.payload) == "f.tcp:1:6"
-        assert (error.found, error.fix) == ("%x: tensor<[2*N]xf32>", "make the whole dim a symbol: [N]")
+        assert (error.found, error.fix) == (found, fix)
+    assert tcpx.check(None, module)
+    assert tcpx.check(schedule, module, target="generic")
 
 
 X = "%x: tensor<4x8xf32>"

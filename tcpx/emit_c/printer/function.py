@@ -19,6 +19,7 @@ from tcpx.emit_c.signature import (
     Number,
 )
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
+from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.runs import Binding, runs_of, threads_of
@@ -40,7 +41,6 @@ from tcpx.payload.sizes import (
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import BufferType, row_major, shape_of
 from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, Declared
-from tcpx.payload.verifier import dims_of
 from tcpx.records import frozen
 from tcpx.target import Target
 

@@ -5,6 +5,7 @@ from typing import cast
 
 import numpy as np
 
+from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.call import CallBase
@@ -14,7 +15,6 @@ from tcpx.payload.sizes import Var
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import TensorType, shape_of
-from tcpx.payload.verifier import dims_of
 from tcpx.transform import new
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
