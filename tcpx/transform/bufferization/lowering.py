@@ -26,6 +26,7 @@ from tcpx.transform.bufferization.conflicts import shown
 from tcpx.transform.bufferization.effects import Write
 from tcpx.transform.bufferization.elements import ElementLoops
 from tcpx.transform.bufferization.placement import Placement
+from tcpx.transform.bufferization.repeated_copies import RepeatedCopies
 from tcpx.transform.bufferization.storage import Place, Storage, StorageKind
 from tcpx.transform.recipes import Recipes
 
@@ -47,6 +48,7 @@ class Lowering:
         self.loops = ElementLoops(rewriter, self.effects, self.buffers)
         self.remarks: list[str] = []
         self.unasked: list[Diagnostic] = []
+        self.repeated = RepeatedCopies(rewriter, placement)
         self._cleanups: list[Callable[[], None]] = []
 
     def run(self) -> None:
@@ -304,7 +306,10 @@ class Lowering:
             # A part of state is written because a yield says so; only a copy of all of it is one that nobody asked for.
             in_state = self._in_state(write.source) or (write.tile is None and self._in_state(write.target))
             text = f"copies %{value.name}: {write.source.type} for {shown(write.op)}"
-            self._copied(write.op, text, reason, in_state or write.reshapes)
+            repeated = self.repeated.of(write, reason)
+            self._copied(write.op, text, reason, repeated is None and (in_state or write.reshapes))
+            if repeated is not None and all(repeated.message != known.message for known in self.unasked):
+                self.unasked.append(repeated)
         name = f"{value.name}/copy"
         if write.reshapes:
             return self.loops.copy_reshaped(write.op, name, value, target)
