@@ -49,7 +49,9 @@ class ArgumentCheck:
         if not argument.shape and is_number(value):
             number = number_as(value, argument.dtype)
             if number is None:
-                raise _misfit(argument, f"a number that {argument.dtype} represents", shown_number(value))
+                shown, rounds = shown_number(value), isinstance(value, np.floating) and argument.dtype.is_float
+                fix = f"{_in_python(argument.dtype.numpy)}(..)" if rounds else None
+                raise _misfit(argument, f"a number that {argument.dtype} represents", shown, fix)
             return number
         array = as_array(value)
         if array is None:

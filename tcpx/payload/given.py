@@ -4,14 +4,22 @@ import os
 from collections.abc import Mapping
 from operator import index
 from pathlib import Path
-from typing import SupportsIndex, cast
+from typing import Final, SupportsIndex, cast
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, python_type_of
+
+_PARSERS: Final = {"a payload": "tcpx.parse(text)", "a schedule": "tcpx.parse_schedule(text)"}
+"""What takes the text of a file in place of its path."""
 
 
 def path_of(given: object, what: str) -> Path:
     """The path of a file or a folder. Raises ArgumentError for what is no path."""
     path: object = cast("os.PathLike[str]", given).__fspath__() if hasattr(given, "__fspath__") else given
+    parser = _PARSERS.get(what)
+    if isinstance(path, str) and parser is not None and "\n" in path and "{" in path:
+        raise ArgumentError(
+            Diagnostic(f"this is no path of {what}", required="the path of a file", found="a text", fix=parser)
+        )
     if isinstance(path, str):
         return Path(path)
     raise ArgumentError(

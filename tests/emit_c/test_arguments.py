@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tcpx
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.payload.diagnostics import ArgumentError, VerifyError
 from tests.emit_c.payloads import AXPY, BRANCHES, GENERIC, MATMUL, MEMORY, MEMORY_CONSTANTS, Array, module
@@ -283,3 +284,15 @@ def test_repr_and_attributes(axpy: Kernel) -> None:
     assert axpy.library_path.suffix == ".so"
     assert axpy.target is GENERIC
     assert axpy.trace is None
+
+
+def test_a_number_of_a_wider_dtype_is_rounded_by_the_caller() -> None:
+    text = "func @f(%x: tensor<f32>) -> tensor<f32> {\n  %y = tcp.neg(%x) : tensor<f32>\n  tcp.return(%y)\n}"
+    kernel = tcpx.compile(tcpx.parse(text), target="generic")
+    with pytest.raises(ArgumentError) as caught:
+        kernel(np.float64(0.1))
+    assert caught.value.diagnostic.fix == "np.float32(..)"
+    assert kernel(np.float32(0.1)) == np.float32(-0.1)
+    with pytest.raises(ArgumentError) as of_a_text:
+        tcpx.load(text)
+    assert of_a_text.value.diagnostic.fix == "tcpx.parse(text)"

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.installed import LIBRARY
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ScheduleError
 from tcpx.payload.ir import operation_classes
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean
@@ -110,10 +111,23 @@ def _import(alias: str, where: Location, unit: Unit) -> Unit:
                 schedule=where,
                 required="the alias of an import",
                 found=", ".join(unit.imports) or "no imports",
-                fix=did_you_mean(alias, unit.imports) or _without_alias(alias, where),
+                fix=did_you_mean(alias, unit.imports) or _of_library(alias) or _without_alias(alias, where),
             )
         )
     return imported
+
+
+def _of_library(alias: str) -> str | None:
+    is_there = alias.isidentifier() and (LIBRARY / f"{alias}.tcps").is_file()
+    return Direction(f'write `import "{alias}.tcps" as {alias}` after `language 1`') if is_there else None
+
+
+def _in_a_list(call: ast.Call, names: Sequence[str], signature: str) -> str | None:
+    """The call with its arguments as the items of a list, where the only parameter takes one."""
+    if len(names) != 1 or f"{names[0]}: list of" not in signature or any(a.name for a in call.arguments):
+        return None
+    items = ", ".join(print_expression(argument.value) for argument in call.arguments)
+    return f"write `{print_expression(call.function)}([{items}])`"
 
 
 def _without_alias(alias: str, where: Location) -> str | None:
@@ -184,7 +198,7 @@ def bind_arguments(
                 f"`{what}` takes at most {count}",
                 argument.location,
                 signature,
-                f"write `{print_expression(fewer)}`" if position else None,
+                _in_a_list(call, names, signature) or (f"write `{print_expression(fewer)}`" if position else None),
             )
         name = argument.name or names[position]
         if name in bound:

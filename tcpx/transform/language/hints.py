@@ -50,6 +50,9 @@ FOREIGN_WORDS = {
 FOREIGN_VALUES = {
     "True": "write `true`",
     "False": "write `false`",
+    "transform": Direction(
+        "this is MLIR's transform dialect: write `tile(mm, [m: 6, n: 16])`; docs/coming-from.md has a table"
+    ),
     **dict.fromkeys(
         ("None", "none", "null", "nil", "nullptr"), Direction("there is no empty value: leave the argument out")
     ),

@@ -58,6 +58,10 @@ _ENTRIES: tuple[tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, str, st
         "a statement",
     ),
     (rf"(?P<here>\blet\s+(?P<a>{_NAME})\s*{AT}:\s*\w*\s*=)(?!=)", r"write `let \g<a> =`", _NO_TYPE),
+    (
+        rf"\bmatch\s+(?:one|some|any)\s+(?P<here>{AT}%(?P<a>{_NAME}))", r'write `"\g<a>"`',
+        "the operation of a name is matched by a string",
+    ),
     (rf"(?P<here>{AT}%(?P<a>{_NAME}))", r"write `\g<a>`", "names have no `%`"),
     (
         rf"{AT}%[0-9]|\btransform\.{AT}?\w|^\s*{AT}module\b",

@@ -248,6 +248,9 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             op=op,
             required="a parallel dim" + (", or indices that are declared `unique`" if is_scatter else ""),
             found=f"{it.kind.value} dim `{dim}`",
+            fix=None
+            if it.is_sequential or is_scatter
+            else Direction(f"write `split_reduction({op.name}, {dim}, parts: 4, parallel: true)`"),
         )
     if it.is_reduction and (op.neutrals() is None or not isinstance(op, Structured)):
         raise ctx.fail(

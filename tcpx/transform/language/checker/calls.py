@@ -146,6 +146,8 @@ def _wrong_type(
     given: str,
     fix: str | None = None,
 ) -> None:
+    if fix is None and given == Static.INT.value and str(parameter.type).startswith("list of"):
+        fix = f"write `[{print_expression(value)}]`"
     scope.problems.add(
         f"`{parameter.name}` of `{transform.name}` has the wrong type",
         value.location,
@@ -264,4 +266,7 @@ def _check_digit(transform: type[Transform], parameter: Parameter, item: ast.Exp
             item.location,
             required=required,
             given=print_expression(item),
+            fix=Direction("write the names of its dims, in their new order: `[n, m, k]`")
+            if isinstance(item, ast.Literal)
+            else None,
         )

@@ -1,5 +1,8 @@
 """Checking names: bound ones, those of the candidate of a `where`, dims and imports that are read by naming them."""
 
+from typing import Final
+
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import operation_classes
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
@@ -8,6 +11,9 @@ from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.hints import FOREIGN_VALUES
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.vocabulary import known_names, may_have
+
+_LONGEST_DIM: Final = 2
+"""Letters of names that are those of dims, sizes or operands of a payload, as a rule."""
 
 
 def check_name(expression: ast.Name, scope: Scope) -> Static:
@@ -45,8 +51,19 @@ def check_name(expression: ast.Name, scope: Scope) -> Static:
         fix = f"`{expression.name}` of {scope.left[expression.name]} ends with the block it is bound in"
     elif expression.name == "it":
         fix = "`it` is the candidate of a `where`; elsewhere, name the operation with `let`"
+    elif fix is None and len(expression.name) <= _LONGEST_DIM:
+        fix = _of_handle(scope)
     scope.problems.add(f"`{expression.name}` is not bound", expression.location, required="a name in scope", fix=fix)
     return Static.ANY
+
+
+def _of_handle(scope: Scope) -> str | None:
+    """How dims, sizes and operands are written of an operation that is bound."""
+    bound = ((name, found) for name in scope.visible() if (found := scope.lookup(name)) is not None)
+    handle = next((name for name, found in bound if found.static is Static.OP), None)
+    if handle is None:
+        return None
+    return Direction(f"a dim is `{handle}.m`, its size `size({handle}.m)`, an operand `{handle}.rhs`")
 
 
 def _is_candidate_name(name: str) -> bool:
