@@ -81,7 +81,7 @@ def _signature(schedule: ast.Schedule) -> FuncOp:
     try:
         return parse(f"func @signature({', '.join(args)}){symbols} {{\n  tcp.return()\n}}\n", "<signature>").main
     except ParseError as error:
-        raise _unreadable(schedule, error.diagnostic.message) from error
+        raise _unreadable(schedule, error.diagnostic.message) from None
 
 
 def _unreadable(schedule: ast.Schedule, why: str) -> ScheduleError:

@@ -41,7 +41,7 @@ def evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeV
         complete = known.schedule is not None and (bool(known.calls) or not frame.calls)
         if isinstance(error, ScheduleError) and complete:
             raise
-        raise frame.located(error.diagnostic, expression.location) from error
+        raise frame.located(error.diagnostic, expression.location) from None
     finally:
         state.work.depth -= 1
 

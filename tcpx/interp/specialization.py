@@ -129,9 +129,9 @@ def _versions(
     try:
         versions = specialize_when(context, ops, predicates, failure)
     except VerifyError as error:
-        raise StepError(replace(error.diagnostic, kind=Kind.SILENCEABLE, schedule=where, calls=frame.calls)) from error
+        raise StepError(replace(error.diagnostic, kind=Kind.SILENCEABLE, schedule=where, calls=frame.calls)) from None
     except TcpxError as error:
-        raise StepError(error.diagnostic) from error
+        raise StepError(error.diagnostic) from None
     except Exception as error:
         raise crash("specialize when", error, where, frame) from error
     try:

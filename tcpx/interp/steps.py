@@ -70,7 +70,7 @@ def run_step(
         located = frame.located(said, where, payload=first_place, kind=StepError)
         if optional and state.recovers_from(located):
             return ()
-        raise located from error
+        raise located from (error if said.kind is Kind.INTERNAL else None)  # the rest says nothing more
     except Exception as error:
         _undo(state, recording.mark)
         raise crash(transform.name, error, where, frame).with_places(payload=first_place) from error
@@ -175,7 +175,7 @@ def _apply(transform: Transform, context: TransformContext, args: Arguments) -> 
     try:
         return transform.apply(context, args)
     except VerifyError as error:
-        raise ScheduleError(replace(error.diagnostic, kind=Kind.SILENCEABLE)) from error
+        raise ScheduleError(replace(error.diagnostic, kind=Kind.SILENCEABLE)) from None
 
 
 def _check_results(made: Prepared, results: Results, where: Location) -> None:
@@ -229,7 +229,7 @@ def _verify(transform: type[Transform], state: State, where: Location) -> list[O
     try:
         state.rewriter.visited += verify_ops(touched, left)
     except LimitError as error:
-        raise ScheduleError(replace(error.diagnostic, schedule=where)) from error
+        raise ScheduleError(replace(error.diagnostic, schedule=where)) from None
     except UnprovenError as error:
         known = error.diagnostic
         raise ScheduleError(

@@ -239,7 +239,7 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
             if new.padded(user) is not None:
                 _check_padding(user, whole)
     except VerifyError as error:
-        raise _needs_iteration(loop, before, error.diagnostic.message) from error
+        raise _needs_iteration(loop, before, error.diagnostic.message) from None
 
 
 def _check_slots(op: Materialize) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 
 import pytest
 
+import tcpx
 from tcpx.interp import ParamValue, Run, run_schedule
 from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.ir import Module
@@ -365,3 +367,13 @@ def test_a_branch_that_is_never_taken() -> None:
         " else { tile(mm, [m: 6]) }"
     ).diagnostic
     assert (found.message, found.found) == ("this branch is never taken", "B < 4 after B < 8")
+
+
+def test_an_uncaught_error_says_its_message_once() -> None:
+    """It printed the same diagnostic three times, with the frames of each."""
+    text = "language 1\nschedule s(root: func) {\n  let a = match one exp in root\n  tile(a, [q: 4])\n}\n"
+    payload = "func @f(%x: tensor<8xf32>) -> tensor<8xf32> {\n  %y = tcp.exp(%x) : tensor<8xf32>\n  tcp.return(%y)\n}\n"
+    with pytest.raises(ScheduleError) as caught:
+        tcpx.emit(tcpx.parse(payload), tcpx.parse_schedule(text), target="generic")
+    printed = "".join(traceback.format_exception(caught.value))
+    assert printed.count("%y has no dim `q`") == 1

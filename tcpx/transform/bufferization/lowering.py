@@ -194,7 +194,7 @@ class Lowering:
         try:
             made.verify()
         except VerifyError as error:
-            raise type(error)(replace(error.diagnostic, schedule=op.schedule_location)) from error
+            raise type(error)(replace(error.diagnostic, schedule=op.schedule_location)) from None
         self.erase_later(op)
 
     def _check_rows(self, op: Call, buffer: Value) -> None:
