@@ -155,6 +155,10 @@ def params_of(options: argparse.Namespace) -> dict[str, ParamValue]:
 
 def size(word: str) -> tuple[str, int | str]:
     """`B=64`, or `K2=K` for a size that equals another one, for `--size`."""
+    parts = word.split(",")
+    if len(parts) > 1 and all(re.fullmatch(r"\w+=\w+", part.strip()) for part in parts):
+        each = " ".join(f"--size {part.strip()}" for part in parts)
+        raise argparse.ArgumentTypeError(f"required an option for each size: {each}, found {word!r}")
     name, value = _split(word, "B=64")
     if re.fullmatch(r"[0-9]+", value):
         return name, int(value)

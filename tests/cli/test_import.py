@@ -223,6 +223,10 @@ def test_a_size_that_equals_another(tmp_path: Path, tcpx_command: Command, monke
     done = tcpx_command("run", "out/model.tcp", "--random", "0", "--size", "K=5", "--size", "A=K", "--size", "B=A")
     assert "out  %y: 5x5 float32" in done.out, done.err
     assert (
+        "required an option for each size: --size H=1 --size W=2, found 'H=1,W=2'"
+        in tcpx_command("run", "model.onnx", "--size", "H=1,W=2").err
+    )
+    assert (
         "required a size such as B=64, or K2=K, found 'K=-1'" in tcpx_command("run", "model.onnx", "--size", "K=-1").err
     )
 
