@@ -271,6 +271,7 @@ def function_arguments(function: Function, call: ast.Call) -> tuple[ast.Expressi
     fits = given >= wanted - function.optional if function.variadic else wanted - function.optional <= given <= wanted
     if not fits:
         least = "at least " if function.variadic else ""
-        message = f"`{function.name}` takes {least}{wanted} argument{'' if wanted == 1 else 's'}, not {given}"
+        some = "" if function.variadic or not function.optional else f"{wanted - function.optional} or "
+        message = f"`{function.name}` takes {least}{some}{wanted} argument{'' if wanted == 1 else 's'}, not {given}"
         raise _misfit(message, call.location, function.signature, _of_dim(function, call))
     return tuple(a.value for a in call.arguments)

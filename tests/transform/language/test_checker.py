@@ -69,6 +69,7 @@ def problems(body: str) -> list[tuple[str, str | None]]:
         ("let a = 1 + true", "arithmetic is on numbers", None),
         ("let a = mm == 1", "these are never equal", None),
         ("let a = size()", "`size` takes 1 argument, not 0", None),
+        ("let a = lanes()", "`lanes` takes 1 or 2 arguments, not 0", None),
         ("size(mm.m)", "this statement has no effect", "write `let name = ...` to use the value"),
         ("let a = 1 + two(mm)", "a transform or sequence is a step of its own", None),
         ("let a = target.vector_register", "the target has no `vector_register`", "did you mean `vector_registers`?"),
