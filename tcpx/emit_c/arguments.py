@@ -286,11 +286,13 @@ def as_array(value: object) -> Array | None:
         return None
 
 
-def no_array(argument: Argument, value: object) -> tuple[str, str]:
+def no_array(argument: Argument, value: object) -> tuple[str, str | None]:
     """What something is that `as_array` does not take, and what to write in its place."""
     dtype = _in_python(argument.dtype.numpy)
     kind = type(value)
     found = kind.__qualname__
+    if value is None:
+        return "None", None
     if isinstance(value, np.ma.MaskedArray):
         return found, ".filled(0)"
     if is_number(value):
@@ -392,7 +394,7 @@ def _misfit(argument: Argument, required: str, found: str, fix: str | None = Non
     )
 
 
-def _unbound(argument: Argument, required: str, found: str, fix: str) -> ArgumentError:
+def _unbound(argument: Argument, required: str, found: str, fix: str | None) -> ArgumentError:
     use = "bound" if argument.state is None else "changed"
     return ArgumentError(
         Diagnostic(f"argument `{argument.name}` cannot be {use} as it is", required=required, found=found, fix=fix)

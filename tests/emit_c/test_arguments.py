@@ -292,6 +292,9 @@ def test_a_number_of_a_wider_dtype_is_rounded_by_the_caller() -> None:
     with pytest.raises(ArgumentError) as caught:
         kernel(np.float64(0.1))
     assert caught.value.diagnostic.fix == "np.float32(..)"
+    with pytest.raises(ArgumentError) as of_none:
+        kernel(None)
+    assert (of_none.value.diagnostic.found, of_none.value.diagnostic.fix) == ("None", None)
     assert kernel(np.float32(0.1)) == np.float32(-0.1)
     with pytest.raises(ArgumentError) as of_a_text:
         tcpx.load(text)
