@@ -14,7 +14,7 @@ from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.steps import crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
-from tcpx.payload.diagnostics import Kind, StepError, TcpxError, UnprovenError, VerifyError
+from tcpx.payload.diagnostics import Direction, Kind, StepError, TcpxError, UnprovenError, VerifyError
 from tcpx.payload.facts import as_declared, facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
@@ -95,7 +95,7 @@ def _never_taken(node: ast.Node, found: str, earlier: list[Predicate], frame: Fr
         node,
         required="a condition that the branches before it leave room for",
         found=f"{found} after {', '.join(map(str, earlier))}",
-        fix="remove it, or write `else fail` to say that the branches before it are all there are",
+        fix=Direction("remove it, or write `else fail` to say that the branches before it are all there are"),
     )
 
 

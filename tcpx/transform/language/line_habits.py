@@ -48,7 +48,10 @@ def _parameter(match: re.Match[str]) -> str:
 _ENTRIES: tuple[tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, str, str], ...] = (
     # names
     (rf"^\s*(?P<here>(?P<a>{_NAME}(?:\s*{AT}?,\s*{_NAME})+)\s*=)(?!=)", r"write `let \g<a> =`", _BINDS, "a statement"),
-    (rf"(?:^|[{{;])\s*(?P<here>(?P<a>{_NAME})\s*{AT}=)(?!=)", r"write `let \g<a> =`", _BINDS, "a statement"),
+    (
+        rf"(?:^|[{{;])\s*(?P<here>(?P<a>(?!{_KEYWORDS}\b){_NAME})\s*{AT}=)(?!=)", r"write `let \g<a> =`", _BINDS,
+        "a statement",
+    ),
     (
         rf"(?:^|[{{;])\s*(?P<here>{_TYPES}\s+{AT}(?P<a>{_NAME})\s*=)(?!=)", r"write `let \g<a> =`", _NO_TYPE,
         "a statement",

@@ -11,7 +11,7 @@ def conversion(given: Static, required: Static, value: ast.Expression) -> str | 
     match value:
         case ast.Call(function=ast.Attribute(base=base, name="loops"), arguments=(ast.Argument(value=dim),)):
             if given is Static.LIST:
-                return f"the innermost one: `{print_expression(base)}.loop({print_expression(dim)})`"
+                return Direction(f"the innermost one: `{print_expression(base)}.loop({print_expression(dim)})`")
         case _:
             pass
     if given is Static.LIST and required in (Static.OP, Static.LOOP):

@@ -46,11 +46,11 @@ def check_name(expression: ast.Name, scope: Scope) -> Static:
     known = [*scope.visible(), *CONSTANTS, "true", "false", *(CANDIDATE if scope.in_where else ())]
     fix = FOREIGN_VALUES.get(expression.name) or did_you_mean(expression.name, known)
     if expression.name in FUNCTIONS:
-        fix = f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`"
+        fix = Direction(f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`")
     elif expression.name in scope.left:
-        fix = f"`{expression.name}` of {scope.left[expression.name]} ends with the block it is bound in"
+        fix = Direction(f"`{expression.name}` of {scope.left[expression.name]} ends with the block it is bound in")
     elif expression.name == "it":
-        fix = "`it` is the candidate of a `where`; elsewhere, name the operation with `let`"
+        fix = Direction("`it` is the candidate of a `where`; elsewhere, name the operation with `let`")
     elif fix is None and len(expression.name) <= _LONGEST_DIM:
         fix = _of_handle(scope)
     scope.problems.add(f"`{expression.name}` is not bound", expression.location, required="a name in scope", fix=fix)
