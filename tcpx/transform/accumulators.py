@@ -1,5 +1,6 @@
 """Accumulators of vectorized operations, as values that the loops of their reductions carry."""
 
+from functools import partial
 from typing import Final
 
 from tcpx.payload.diagnostics import Direction, ScheduleError, either
@@ -44,10 +45,7 @@ def carry_out_of(ctx: TransformContext, op: Operation, loop: Loop) -> None:
                 fix=Direction("hoist before `parallelize`, or do without `parallel`"),
             )
         if isinstance(inner.destinations[index].type, TensorType):
-            try:
-                hoist_accumulator(ctx, inner, index)
-            except ScheduleError as error:
-                raise _cause(ctx, op, inner) or error from None
+            hoist_accumulator(ctx, inner, index, partial(_cause, ctx, op, inner))
 
 
 def _cause(ctx: TransformContext, op: Operation, loop: Loop) -> ScheduleError | None:

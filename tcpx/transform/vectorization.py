@@ -1,11 +1,11 @@
 """Vectorization: the whole body of a loop on register tiles instead of tensors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
-from tcpx.payload.diagnostics import Direction
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
@@ -637,8 +637,9 @@ def _vectorized_first(ctx: TransformContext, loop: Loop) -> str:
     return f"`vectorize({handle})` before it" if handle is not None else Direction("vectorize the loop around it first")
 
 
-def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
-    """Carry destination `index` of `loop` in registers: every iteration reads and writes it as one vector."""
+def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int, cause: Callable[[], ScheduleError | None]) -> None:
+    """Carry destination `index` of `loop` in registers: every iteration reads and writes it as one vector. Raises
+    ScheduleError where one does not, with the `cause` if that is known."""
     rewriter = ctx.rewriter
     dest, init, result = loop.destinations[index], loop.operands[index], loop.results[index]
     facts = facts_at(loop)
@@ -655,7 +656,7 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
         or stores[0].parent is not loop.body
         or not all(_is_vector(v, static) for v in (*(r.result for r in reads), stores[0].operands[0]))
     ):
-        raise ctx.fail(
+        raise cause() or ctx.fail(
             f"the destination %{dest.name} of {loop.name} cannot be carried in registers",
             op=loop,
             required="a loop whose every iteration reads and writes all of a static tile as one vector",
