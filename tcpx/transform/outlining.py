@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Container, Mapping, Sequence
+from itertools import chain
 from typing import cast
 
 from tcpx.payload.attribute_sizes import dims_of
@@ -29,7 +30,7 @@ from tcpx.payload.ops.gml_st import If, Parallel
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.runs import runs_on_one
 from tcpx.payload.size_traversal import leaves
-from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol
+from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol, variables
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.structure import fingerprint, is_data
 from tcpx.payload.types import TensorType, shape_of, substitute_type
@@ -244,7 +245,9 @@ def _is_cheap(op: Operation) -> bool:
 def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp) -> list[Symbol]:
     """The symbols in operations, with the facts at that place, in the order of the inputs."""
     facts, known = facts_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
-    free = next((var for op in ops for var in free_variables(op).values()), None)
+    of_ops = (var for op in ops for var in free_variables(op).values())
+    of_inputs = (var for value in inputs for dim in shape_of(value.type) for var in variables(dim))
+    free = next(chain(of_ops, of_inputs), None)
     if free is not None:
         raise _refused(ops, f"they depend on the variable %{free.name}", "sizes of the function alone", free.text)
     symbols: dict[str, Symbol] = {}

@@ -114,6 +114,11 @@ def test_in_a_branch() -> None:
             "sizes of the function alone",
         ),
         (
+            "tile(mm, [k: 4])\noutline([mm])",
+            "no function can be made of %mm: they depend on the variable %mm/k1",
+            "sizes of the function alone",
+        ),
+        (
             "bufferize(root)\noutline([mm, r])",
             "%r/d0 is in a function on buffers: it cannot be grouped",
             "operations on tensors",
