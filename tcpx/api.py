@@ -218,7 +218,6 @@ def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
     _check_request(request, threads)
     module = with_strides(request.module) if request.strided else copy_module(request.module)
-    check_sizes_of_arguments(module.main)
     if not request.contract:
         forbid_contraction(module)
     program = program_or_default(request.schedule)
@@ -255,6 +254,7 @@ def compile_many(
     chosen = load_target(target)
     kernels: list[KernelRequest] = []
     for request in _requests_of(requests):
+        check_sizes_of_arguments(request.module.main)
         run = lowered(request, chosen, threads)
         kernels.append(KernelRequest(run.module, request.name, run.trace, request.schedule, run.remarks))
     return build_many(kernels, chosen, threads, sanitize=sanitize, timed=timed)

@@ -121,7 +121,7 @@ def test_tiles_are_equal_and_multiples(size: int, count: int, step: int) -> None
           "a size that is a number now, beside `num_threads`", "max(1, N)", "[d1: 1]")),
         (RELU, f"{MM}let k = tile(mm, [k: 1], num_threads: [2])",
          ("`k` is a reduction dim and cannot be tiled in parallel: iterations add into one result", "a parallel dim",
-          "reduction dim `k`", None)),
+          "reduction dim `k`", "write `split_reduction(mm, k, parts: 4, parallel: true)`")),
     ],
 )  # fmt: skip
 def test_refusals(payload: str, body: str, said: tuple[str, str, str, str | None]) -> None:
