@@ -254,8 +254,9 @@ def compile_many(
     chosen = load_target(target)
     kernels: list[KernelRequest] = []
     for request in _requests_of(requests):
-        check_sizes_of_arguments(request.module.main)
-        run = lowered(request, chosen, threads)
+        module = module_of(request.module)
+        check_sizes_of_arguments(module.main)
+        run = lowered(replace(request, module=module), chosen, threads)
         kernels.append(KernelRequest(run.module, request.name, run.trace, request.schedule, run.remarks))
     return build_many(kernels, chosen, threads, sanitize=sanitize, timed=timed)
 
