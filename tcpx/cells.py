@@ -13,7 +13,7 @@ from typing import Final
 from zlib import compress
 
 LARGEST_CELL: Final = 200_000
-"""Bytes: a notebook stores what each of its cells has shown."""
+"""Bytes: a notebook stores the output of each of its cells."""
 _OVERHEAD: Final = 2_000
 _LONGEST_HEAD: Final = 200
 _LONGEST_VALUE: Final = 2_000

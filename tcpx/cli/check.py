@@ -3,6 +3,7 @@
 import argparse
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import tcpx
@@ -39,6 +40,16 @@ def _check_table(path: str, allow_native: bool) -> int:
     return 0
 
 
+def _problems(path: str, findings: Sequence[tcpx.Diagnostic]) -> int:
+    """Print what was found in a file; the number of errors among it."""
+    for finding in findings:
+        print(finding.render(), file=sys.stderr)
+    problems = sum(finding.is_error for finding in findings)
+    if problems:
+        print(f"{path}: {problems} problem(s)", file=sys.stderr)
+    return problems
+
+
 def _execute(options: argparse.Namespace) -> int:
     if options.file is not None and options.file.endswith(TABLE_SUFFIXES):
         if options.schedule is not None:
@@ -49,23 +60,14 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError("--size and --input are for a model, FILE.onnx")
     module = None if path is None else specialised_of(options)
     if schedule_path is None:
-        findings = tcpx.check(None, module) if module is not None else ()
-        for finding in findings:
-            print(finding.render(), file=sys.stderr)
-        problems = sum(finding.is_error for finding in findings)
-        if problems:
-            print(f"{path}: {problems} problem(s)", file=sys.stderr)
+        if module is not None and _problems(str(path), tcpx.check(None, module)):
             return 1
         print(f"{path}: the payload is well formed")
         return 0
     schedule = tcpx.load_schedule(schedule_path)
     params, target, threads = params_of(options), options.target, options.threads
     found = tcpx.check(schedule, module, params=params, target=target, threads=threads)
-    for diagnostic in found:
-        print(diagnostic.render(), file=sys.stderr)
-    problems = sum(diagnostic.is_error for diagnostic in found)
-    if problems:
-        print(f"{schedule_path}: {problems} problem(s)", file=sys.stderr)
+    if _problems(schedule_path, found):
         return 1
     if module is None:
         print(f"{schedule_path}: nothing is wrong that can be seen without a payload")

@@ -1,5 +1,5 @@
-"""How many scalar operations a block runs: of a payload, whatever its schedule, and of a lowered kernel. It is the one
-count behind limits of the machine, those of `tcpx profile` and those of `tcpx tune`."""
+"""How many scalar operations a block runs, in a payload, whatever its schedule, or in a lowered kernel. `tcpx profile`
+and `tcpx tune` both divide this count by the rates of the machine."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
