@@ -189,8 +189,9 @@ def cpu_name() -> str:
 
 def read_records(path: str | Path) -> tuple[TunedRecord, ...]:
     """All records of a file. Raises ArgumentError."""
+    file = path_of(path, "a file of tuned records")
     try:
-        held: Any = yaml.safe_load(read_text(path_of(path, "a file of tuned records")))
+        held: Any = yaml.safe_load(read_text(file))
     except UnreadableError as error:
         raise _unreadable(path, error.found) from error
     except RecursionError as error:

@@ -78,6 +78,7 @@ def test_others(name: str) -> None:
             with pytest.raises(tcpx.TcpxError) as caught:
                 call(given)
             assert message in str(caught.value), given
+            assert str(caught.value).count("definite error") == 1, given
 
 
 def test_wrong_requests() -> None:

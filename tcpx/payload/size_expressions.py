@@ -107,6 +107,14 @@ class Symbol(Atom):
             )
         self._describe(SYMBOL_RANK, self.name)
 
+    @property
+    def declaration(self) -> str:
+        """`N: 1.. multiple_of 4`, as a function declares it."""
+        text = self.name
+        if self.lower != 0 or self.upper is not None:
+            text += f": {self.lower}..{'' if self.upper is None else self.upper}"
+        return text if self.multiple_of == 1 else f"{text} multiple_of {self.multiple_of}"
+
 
 @frozen_as_compared_by_base
 class Var(Atom):

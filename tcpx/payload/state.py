@@ -7,7 +7,7 @@ from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, Block, FuncOp, Operati
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal
 from tcpx.payload.text.printer import attribute_text
-from tcpx.payload.types import BufferType, TensorType, dtype_of, index, shape_of
+from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, index, shape_of
 
 
 def check_states(func: FuncOp) -> None:
@@ -42,14 +42,16 @@ def check_states(func: FuncOp) -> None:
                 f"the result %{argument.name} lies in the memory of the argument %{argument.name}",
                 required=f"a tensor of the type of the argument: {argument.type}",
                 found=str(result.type),
-                fix=_tensor_for(argument),
+                fix=_tensor_for(argument, result.type),
             )
 
 
-def _tensor_for(argument: Value) -> str | None:
+def _tensor_for(argument: Value, result: Type) -> str | None:
     """What to write for a number, which has no memory."""
-    is_number = not isinstance(argument.type, TensorType | BufferType)
-    return f"%{argument.name}: inout tensor<{argument.type}>" if is_number else None
+    if isinstance(argument.type, TensorType | BufferType):
+        return None
+    is_tensor = isinstance(result, TensorType) and dtype_of(result) == dtype_of(argument.type)
+    return f"%{argument.name}: inout {result if is_tensor else f'tensor<{argument.type}>'}"
 
 
 def check_numbers(func: FuncOp) -> None:

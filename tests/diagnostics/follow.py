@@ -106,7 +106,7 @@ def _words_of(fix: Fix) -> list[str]:
 
 
 def _renamed(text: Text, code: str, fix: Fix) -> Iterator[str]:
-    """The name that the message speaks of, replaced where it is in the span, or in its lines."""
+    """The name that the message speaks of, replaced where it is in the span, in its lines, or everywhere."""
     bare = code.strip("%@")
     for start, end in ((text.start, text.end), text.statement, text.line):
         part = text.text[start:end]
@@ -117,6 +117,8 @@ def _renamed(text: Text, code: str, fix: Fix) -> Iterator[str]:
                 last = word.rsplit(".", 1)[-1]
                 for match in re.finditer(rf"(?<=\.){re.escape(last)}(?!\w)", part):
                     yield text.put(bare, start + match.start(), start + match.end())
+    for word in _words_of(fix):
+        yield re.sub(rf"(?<![\w.]){re.escape(word)}(?!\w)", lambda _: bare, text.text)
 
 
 def _in_place(text: Text, code: str, fix: Fix) -> Iterator[str]:
@@ -424,8 +426,8 @@ def _is_elsewhere(fix: Fix, case: Case, edited: Case, problem: Diagnostic) -> bo
 
 
 def _is_later(case: Case, edited: Case, problem: Diagnostic) -> bool:
-    """Whether less text is left behind a syntax error than behind the one before."""
+    """Whether a syntax error stands after the one before."""
     which = "schedule" if case.schedule_place else "payload"
     old = Text.of(getattr(case, which), getattr(case, f"{which}_place"))
     new = Text.of(getattr(edited, which), corners(problem.schedule or problem.payload))
-    return old is not None and new is not None and len(new.text) - new.start < len(old.text) - old.end
+    return old is not None and new is not None and len(new.text) - new.start <= len(old.text) - old.end

@@ -42,7 +42,11 @@ class Followed:
     @staticmethod
     def read(plain: Mapping[str, Any]) -> Followed:
         """As it came from a worker."""
-        return Followed(**plain) if plain else Followed()
+        return Followed(set(plain["helping"]), dict(plain["failing"]), set(plain["untried"]))
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"helping": sorted(self.helping), "failing": self.failing, "untried": sorted(self.untried)}
 
     def __iadd__(self, other: Followed) -> Followed:
         self.helping |= other.helping

@@ -22,6 +22,7 @@ WITHOUT_OP = frozenset(
 ONE_PLACE_AT_MOST = frozenset(("ParseError", "ArgumentError", "CompileError"))
 """A text that cannot be read has its own place alone; arguments of a call and the C compiler have none."""
 
+_TYPE_OF_AN_ARGUMENT = re.compile(r"something of the Python type \w+")
 _CLASS_NAME = re.compile(
     r"\b(NoneType|Operation|FuncOp|OpHandle|OperandHandle|SymbolExpr|TypeOf|ParameterKind|Location|Diagnostic|"
     r"Materialize|StYield|TensorType|VectorType|BufferType|ScalarType|ndarray|PosixPath|ast\.\w+)\b(?!Error)"
@@ -37,7 +38,7 @@ def problems(record: Record) -> Iterator[str]:
     if not record.found:
         yield "does not say what was found"
     yield from _places(record)
-    said = " / ".join((record.message, record.required, record.found))
+    said = _TYPE_OF_AN_ARGUMENT.sub("", " / ".join((record.message, record.required, record.found)))
     if record.kind != "internal error":
         for pattern, what in ((_CLASS_NAME, "names a Python class"), (_REPR, "shows a Python repr")):
             match = pattern.search(said)

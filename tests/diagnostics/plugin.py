@@ -3,7 +3,7 @@ diagnostic to the rules, and follows every fix."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +27,31 @@ class DiagnosticPolicy:
         self.gathered: list[Record] = []
         self.followed = Followed()
         self.wrong: list[str] = []
+        self.lost: list[str] = []
         self.missing = path.with_suffix(".unprovoked.txt")
         self.said = ""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        del error
-        self.followed += Followed.read(getattr(node, "workeroutput", {}).get("followed", {}))
-        self.gathered += read(getattr(node, "workeroutput", {}).get("diagnostics", []))
+        sent = getattr(node, "workeroutput", {}).get("diagnostics")
+        if sent is None:
+            self.lost.append(f"a worker sent no diagnostics: {error}")
+            return
+        records, followed = json.loads(sent)
+        self.gathered += read(records)
+        self.followed += Followed.read(followed)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output: dict[str, object] | None = getattr(self.config, "workeroutput", None)
         if output is not None:
-            output["diagnostics"] = self.ledger.plain(problems)
-            output["followed"] = asdict(Followed.of(self.ledger.fixes))
+            followed = Followed.of(self.ledger.fixes).plain()
+            output["diagnostics"] = json.dumps(
+                [self.ledger.plain(problems), followed]
+            )  # xdist carries no lone surrogates
             return
         records = sorted([*self.gathered, *read(self.ledger.plain(problems))], key=order)
-        self.path.write_text(page(records), encoding="utf-8")
+        self.path.write_text(page(records), encoding="utf-8", errors="backslashreplace")
         never = unprovoked(records)
         self.missing.write_text("".join(f"{m.place}: {m.text}\n" for m in never), encoding="utf-8")
         self.said = f"{len(never)} of {sum(1 for _ in messages())} messages were provoked by no test: {self.missing}"
@@ -55,7 +62,7 @@ class DiagnosticPolicy:
         is_part = self.config.args_source is pytest.Config.ArgsSource.ARGS or str(
             self.config.option.markexpr
         ).startswith("long")
-        self.wrong += self.followed.problems(is_whole=not is_part)
+        self.wrong += [*self.followed.problems(is_whole=not is_part), *self.lost]
         if session.exitstatus == pytest.ExitCode.OK and self.wrong:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

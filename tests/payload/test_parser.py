@@ -74,7 +74,7 @@ def test_the_whole_message() -> None:
         ),
         ("%y = tcp.empty : f23", "unknown element type `f23`", "`f23`", "did you mean f32?", "f23"),
         ("%y = tcp.empty : tensor<4xf23>", "unknown element type `f23`", "`f23`", "did you mean f32?", "f23"),
-        ("%y = tcp.empty : tensor<[N]xf32>", "unknown size `N`", "`N`", "declare it: symbols [M, N]", "N"),
+        ("%y = tcp.empty : tensor<[N]xf32>", "unknown size `N`", "`N`", "declare it: symbols [M: 1..9, N]", "N"),
         ("%y = tcp.empty : tensor<[%i]xf32>", "unknown loop variable %i", "%i", None, "%i"),
         ("%y = tcp.empty : tensor<[%x]xf32>", "unknown loop variable %x", "the value %x", None, "%x"),
         ("%y = tcp.empty : vector<[M]xf32>", "a vector has a static shape", "M", None, "[M]"),

@@ -42,7 +42,9 @@ class AttributeReader(DimReader):
                 "names in maps are unquoted",
                 required="an index for each dim, over names of dims",
                 found=written,
-                fix=f"write {written.replace(chr(34), '')}",
+                fix=f"write {written.replace(chr(34), '')}"
+                if node.data == "list"
+                else Direction("list the dims of each operand, then those of the result: maps = [[i, j], [i, j]]"),
             )
 
     def attribute(self, node: Node, scope: Scope) -> Attribute:

@@ -140,7 +140,7 @@ class DimReader:
                 f"unknown size `{token}`",
                 required=f"a symbol of the function: {', '.join(sorted(known)) or 'it has none'}",
                 found=f"`{token}`",
-                fix=suggestion(token, known) or f"declare it: symbols [{', '.join([*known, token])}]",
+                fix=suggestion(token, known) or f"declare it: {scope.declared_with(token)}",
             )
         return symbol.size()
 

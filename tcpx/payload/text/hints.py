@@ -230,7 +230,7 @@ _HABITS: Final = habits(
     (rf"^\s*{AT}module\b", Direction("a file is a list of functions, without a module around them")),
     (rf"^\s*(?P<here>{AT}(?:def|fn|function|fun|define)\b)", "write func"),
     (
-        rf"\bsymbols\s*\[[^\]]*?(?P<here>(?P<size>\w+)\s*(?P<sign>{AT}[<>]=?)\s*(?P<bound>[0-9]+))", _range_of,
+        rf"\bsymbols\s*\[[^\]]*?(?P<here>(?P<size>[A-Za-z_]\w*)\s*(?P<sign>{AT}[<>]=?)\s*(?P<bound>[0-9]+))", _range_of,
     ),
     (
         rf"\bsymbols\s*\[[^\]]*?(?P<here>(?P<size>\w+)\s*{AT}in\s+(?P<a>[0-9]+\.\.[0-9]*))", r"write \g<size>: \g<a>",

@@ -187,11 +187,11 @@ class _ModuleParser(SubsetReader):
         func = FuncOp(name[1:], self._arguments(arguments, scope), list(scope.symbols.values()))
         func.location = self.source.location(name)
         func.attributes.update(self.attributes(child(node, "attributes"), scope))
+        self._define_arguments(arguments, func.body, scope)
         self._mark_strided(func, arguments, child(node, "func_results"))
         self._declare_ranges(func, arguments, scope)
         self._mark_states(func, arguments, child(node, "func_results"))
         self._mark_numbers(func, arguments, scope)
-        self._define_arguments(arguments, func.body, scope)
         self._statements(_required(child(node, "body")), func.body, scope)
         for place, demand in enumerate(self.demanded):
             func.body.insert(place, demand)
@@ -306,7 +306,7 @@ class _ModuleParser(SubsetReader):
                     f"there is no symbol `{name}`",
                     required="a symbol of the function",
                     found=", ".join(scope.symbols) or "no symbols",
-                    fix=f"symbols [{', '.join([*scope.symbols, name])}]",
+                    fix=scope.declared_with(name),
                 )
         if names:
             func.attributes[NUMBERS] = tuple((k, str(name)) for k, name in names.items())

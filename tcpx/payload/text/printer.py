@@ -57,7 +57,7 @@ def print_func(func: FuncOp) -> str:
     if types:
         head += f" -> {types[0]}" if len(types) == 1 else f" -> ({', '.join(types)})"
     if func.symbols:
-        head += f" symbols [{', '.join(map(_symbol, func.symbols))}]"
+        head += f" symbols [{', '.join(symbol.declaration for symbol in func.symbols)}]"
     said = {STRIDED, RANGES, NUMBERS, *([INOUT] if states else []), *([RESULT_NAMES] if named else [])}
     head += _attributes((k, a) for k, a in func.attributes.items() if k not in said)
     return "\n".join([f"{head} {{", *_statements(func.body.ops, INDENT), "}", ""])
@@ -210,13 +210,6 @@ def _without_empty_yield(block: Block) -> Sequence[Operation]:
 def _attributes(attributes: Iterable[tuple[str, Attribute]]) -> str:
     shown = ", ".join(f"{key} = {attribute_text(a)}" for key, a in attributes)
     return f" {{{shown}}}" if shown else ""
-
-
-def _symbol(symbol: Symbol) -> str:
-    text = symbol.name
-    if symbol.lower != 0 or symbol.upper is not None:
-        text += f": {symbol.lower}..{'' if symbol.upper is None else symbol.upper}"
-    return text if symbol.multiple_of == 1 else f"{text} multiple_of {symbol.multiple_of}"
 
 
 def _name(value: Value) -> str:

@@ -59,6 +59,11 @@ class Scope:
     def symbol_names(self) -> list[str]:
         return list(dict.fromkeys(name for s in self._chain() for name in s.symbols))
 
+    def declared_with(self, *names: str) -> str:
+        """`symbols [N: 1.., K]`: what the function declares, and these names."""
+        *_, function = self._chain()
+        return f"symbols [{', '.join([*(s.declaration for s in function.symbols.values()), *names])}]"
+
     def for_maps(self) -> Scope:
         """The scope inside an indexing map: every name is an iteration dim."""
         made = Scope(self)

@@ -257,7 +257,7 @@ def declared_arguments(declared: ast.Sequence | ast.Function, call: ast.Call) ->
                 f"`{argument.name}` is a knob of `{declared.name}`, not a parameter",
                 argument.location,
                 signature,
-                f"override it from outside: `--param {argument.name}=..`, or `params=` in Python",
+                Direction(f"override it from outside: `--param {argument.name}=..`, or `params=` in Python"),
             )
     return bind_arguments(declared.name, call, names, required, signature)
 

@@ -300,7 +300,7 @@ def _alias(item: ast.Import, unit: Unit) -> str:
                 schedule=item.location,
                 required="different names",
                 found=f"`{name}` twice",
-                fix="add `as other_name`",
+                fix=f'write `import "{item.path}" as other_{name}`',
             )
         )
     return name
