@@ -1,9 +1,11 @@
 """C source to take along: the file, its header, its constants and how to compile it. Needs no C compiler."""
 
+from __future__ import annotations
+
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from functools import cache
+from dataclasses import field, fields, replace
+from functools import cache, partial
 from pathlib import Path
 
 from tcpx.api import CompileRequest, lowered
@@ -57,10 +59,15 @@ class Source:
     c_files: tuple[str, ...] = ()
     """The names of the C files that it is in as `files`: first that of the kernel, then one for each function that it
     calls."""
-    print_files: Callable[[], Mapping[str, bytes]] = field(default=dict, repr=False)
+    print_files: Callable[[], Mapping[str, bytes]] = field(default=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return brief("Source", self.signature, f"{len(self.c_files)} C file(s)")
+
+    def __reduce__(self) -> tuple[Callable[..., Source], tuple[object, ...]]:
+        """With the files printed: what prints them may have the whole payload."""
+        printed = replace(self, print_files=partial(dict, self.files))
+        return Source, tuple(getattr(printed, each.name) for each in fields(printed))
 
     @property
     def name(self) -> str:

@@ -53,3 +53,11 @@ def test_targets(tmp_path: Path) -> None:
     mine.write_text("name: mine\nbase: generic.yaml\nl1: 16384\n", encoding="utf-8")
     with pytest.raises(tcpx.TargetError, match="found: mine, whose table is a file"):
         pickle.dumps(tcpx.load_target(mine))
+
+
+def test_sources() -> None:
+    text = "func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] { %y = tcp.exp(%x) : tensor<[N]xf32> tcp.return(%y) }"
+    source = tcpx.emit(tcpx.parse(text), target="generic")
+    found = pickle.loads(pickle.dumps(source))
+    assert found == source
+    assert found.files == source.files

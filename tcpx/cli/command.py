@@ -43,7 +43,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         output.reconfigure(errors="backslashreplace")  # a name that it cannot encode is no reason to stop
     words = _with_names(sys.argv[1:] if arguments is None else arguments)
     parser = _parser([words[0]] if words and words[0] in SUBCOMMANDS else SUBCOMMANDS)
-    options = parser.parse_args(words)
+    options, left = parser.parse_known_args(words)
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}{_of_a_schedule(words)}")
     subcommand: Subcommand = options.subcommand
     try:
         with warnings.catch_warnings():
@@ -65,6 +67,13 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         print(diagnostic_of(error).render(), file=sys.stderr)
         return DIAGNOSTIC
     return status
+
+
+def _of_a_schedule(words: Sequence[str]) -> str:
+    """What to say of a schedule that stands without `-s`."""
+    pairs = zip(words, words[1:], strict=False)
+    found = next((word for before, word in pairs if word.endswith(".tcps") and before not in ("-s", "--schedule")), "")
+    return f"; a schedule is given with -s {found}" if found else ""
 
 
 def _with_names(words: Sequence[str]) -> list[str]:

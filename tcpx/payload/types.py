@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from math import prod
+from typing import Final
 
 import ml_dtypes
 import numpy as np
@@ -161,6 +162,10 @@ class VectorType:
     @property
     def elements(self) -> int:
         return prod(self.shape)
+
+
+SPACES: Final = ("argument", "result", "constant", "arena", "stack")
+"""Where a buffer lies: in the memory of the caller, among the constants, in the workspace, on the stack."""
 
 
 @frozen_for_checkers

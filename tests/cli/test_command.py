@@ -52,6 +52,12 @@ def test_help_names_every_subcommand(tcpx_command: Command) -> None:
     assert all(name in done.out for name in SUBCOMMANDS)
 
 
+def test_a_schedule_without_its_option_is_told_so(tcpx_command: Command) -> None:
+    done = tcpx_command("check", "mine.tcps", "f.tcp")
+    assert done.status == 2
+    assert done.err.endswith("unrecognized arguments: f.tcp; a schedule is given with -s mine.tcps\n")
+
+
 @pytest.mark.parametrize("name", SUBCOMMANDS)
 def test_help_has_an_example_and_a_word_on_every_option(name: str, tcpx_command: Command) -> None:
     done = tcpx_command(name, "--help")

@@ -12,7 +12,7 @@ from typing import Final
 from lark import Token
 
 from tcpx.limits import DEEPEST_NESTING, INT64_MAX
-from tcpx.payload.diagnostics import Direction, ParseError, counted
+from tcpx.payload.diagnostics import Direction, ParseError, counted, either
 from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Comparison, Predicate, Relation
 from tcpx.payload.size_excess import Excess, excess, excess_of_memory, excess_of_product
@@ -35,7 +35,7 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.text.hints import dtype_fix
 from tcpx.payload.text.scope import Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, tokens
-from tcpx.payload.types import SCALARS, BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, i1
+from tcpx.payload.types import SCALARS, SPACES, BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, i1
 
 _RELATIONS: Final[dict[str, Relation]] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CHAINED: Final = frozenset(("sum", "difference", "product"))
@@ -244,7 +244,16 @@ class DimReader:
                 required=f"{len(dims)} strides",
                 found=counted(len(strides), "stride"),
             )
-        return BufferType(dims, dtype, strides, str(tokens(node)[-1]))
+        space = tokens(node)[-1]
+        if space not in SPACES:
+            raise self.source.error(
+                space,
+                f"there is no space of memory `{space}`",
+                required=either(SPACES),
+                found=f"`{space}`",
+                fix=suggestion(space, SPACES),
+            )
+        return BufferType(dims, dtype, strides, str(space))
 
     def extent_left(self, others: Dim) -> Dim | None:
         """The extent that -1 stands for elsewhere, beside others of this product; None where nothing says it."""

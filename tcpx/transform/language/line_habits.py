@@ -19,12 +19,16 @@ _IN_BRACKETS: Final = "a map or a list stands in brackets"
 _QUOTED: Final = 'text is quoted with `"`'
 _NO_MEANING: Final = r"`\g<here>` has no meaning here"
 _CARDINALITY: Final = "a match says how many it finds"
+_GOES_ON: Final = re.compile(r"\(|\s*(?:[-+*/%<>!]|(?:and|or|in)\b)")
+"""What goes on with an expression after its first name: it is one argument."""
 _TYPE_OF: Final = ((r"-?[0-9]+", "int"), (r"-?[0-9.]+", "float"), (r"true|false", "bool"), (r'"[^"]*"', "string"))
 
 
 def _step(match: re.Match[str]) -> str:
-    arguments = ", ".join(part.strip() for part in (match["first"], match["rest"].lstrip(" ,")) if part.strip())
-    return f"write `{match['step']}({arguments})`"
+    first, rest = match["first"], match["rest"].rstrip()
+    if not _GOES_ON.match(rest):
+        rest = f", {rest.lstrip(' ,')}" if rest.strip(" ,") else ""
+    return f"write `{match['step']}({first}{rest})`"
 
 
 def _typed_knob(match: re.Match[str]) -> str | None:
