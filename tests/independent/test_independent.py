@@ -1,13 +1,16 @@
 """Programs and schedules written from the documentation alone, against a reference of their own.
 
-Every run draws new cases; the seed is printed, and `TCPX_INDEPENDENT_SEED` draws the same again. What failed is shown
-with the program, the schedule, the sizes and the command that runs this case alone.
+Every commit draws new cases, and the same ones wherever it is tested; every run of `make conformance` does. The seed is
+printed, and `TCPX_INDEPENDENT_SEED` draws the same again. What failed is shown with the program, the schedule, the sizes
+and the command that runs this case alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -35,9 +38,16 @@ PAYLOAD_OPS = [
 ]  # fmt: skip
 
 
-def session_seed() -> str:
-    """One seed for all workers of a session, another for each session."""
-    given = os.environ.get("TCPX_INDEPENDENT_SEED") or os.environ.get("PYTEST_XDIST_TESTRUNUID")
+def commit() -> str:
+    """The commit that is tested; empty outside of a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    return done.stdout.strip() if done is not None else ""
+
+
+def session_seed(of_commit: str = "") -> str:
+    """One seed for all workers of a session: that of a commit, or another for each session."""
+    given = os.environ.get("TCPX_INDEPENDENT_SEED") or of_commit or os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if given is None:
         given = os.environ["TCPX_INDEPENDENT_SEED"] = str(time.time_ns())
     return given
@@ -89,7 +99,7 @@ def check_floors(total: Counter[str], batches: int) -> None:
 
 
 def run(factory: pytest.TempPathFactory, batch: int, batches: int) -> None:
-    seed = session_seed()
+    seed = session_seed(commit() if batches == BATCHES else "")
     target, threads = CONFIGURATIONS[batch % len(CONFIGURATIONS)]
     require_cpu_of(tcpx.load_target(target))
     folder = shared_folder(factory, f"{batches}-{batch}")
