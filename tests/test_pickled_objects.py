@@ -56,7 +56,7 @@ def test_targets(tmp_path: Path) -> None:
 
 
 def test_sources() -> None:
-    text = "func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] { %y = tcp.exp(%x) : tensor<[N]xf32> tcp.return(%y) }"
+    text = "func @f(%x: tensor<4xf32>) -> tensor<4xf32> { %y = tcp.exp(%x) : tensor<4xf32> tcp.return(%y) }"
     source = tcpx.emit(tcpx.parse(text), target="generic")
     found = pickle.loads(pickle.dumps(source))
     assert found == source

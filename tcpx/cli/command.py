@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import pairwise
 from typing import Final, TextIO
 
 import tcpx
@@ -71,8 +72,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
 
 def _of_a_schedule(words: Sequence[str]) -> str:
     """What to say of a schedule that stands without `-s`."""
-    pairs = zip(words, words[1:], strict=False)
-    found = next((word for before, word in pairs if word.endswith(".tcps") and before not in ("-s", "--schedule")), "")
+    found = next(
+        (word for before, word in pairwise(words) if word.endswith(".tcps") and before not in ("-s", "--schedule")), ""
+    )
     return f"; a schedule is given with -s {found}" if found else ""
 
 

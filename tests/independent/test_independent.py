@@ -1,8 +1,8 @@
 """Programs and schedules written from the documentation alone, against a reference of their own.
 
 Every commit draws new cases, and the same ones wherever it is tested; every run of `make conformance` does. The seed is
-printed, and `TCPX_INDEPENDENT_SEED` draws the same again. What failed is shown with the program, the schedule, the sizes
-and the command that runs this case alone.
+printed, and `TCPX_INDEPENDENT_SEED` draws the same again. What failed is shown with the program, the schedule, the
+sizes and the command that runs this case alone.
 """
 
 from __future__ import annotations
