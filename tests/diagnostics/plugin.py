@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,6 +14,9 @@ from tests.diagnostics.ledger import Ledger, Record, order, read
 from tests.diagnostics.lint import problems
 from tests.diagnostics.messages import messages, unprovoked
 from tests.diagnostics.page import page
+
+ALL_TESTS: Final = ("not slow and not long", "not slow")
+"""The marks of `make test` and `make errors`."""
 
 
 class DiagnosticPolicy:
@@ -59,10 +62,10 @@ class DiagnosticPolicy:
             {f"{r.template}  [{r.place}]: {problem}" for r in records for problem in problems(r)}
         )  # fmt: skip
         self.followed += Followed.of(self.ledger.fixes)
-        is_part = self.config.args_source is pytest.Config.ArgsSource.ARGS or str(
-            self.config.option.markexpr
-        ).startswith("long")
-        self.wrong += [*self.followed.problems(is_whole=not is_part), *self.lost]
+        option = self.config.option
+        is_chosen = self.config.args_source is pytest.Config.ArgsSource.ARGS or option.keyword
+        self.wrong += self.followed.problems(is_whole=not is_chosen and option.markexpr in ALL_TESTS)
+        self.wrong += self.lost
         if session.exitstatus == pytest.ExitCode.OK and self.wrong:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
