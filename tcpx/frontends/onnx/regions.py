@@ -65,8 +65,11 @@ def count(w: Writer, value: Value) -> Dim:
     return var.size()
 
 
-def branch(n: Node, condition: Value, sides: Sequence[Callable[[], Sequence[Tensor]]]) -> list[Tensor]:
-    """What one of two branches gives, by a scalar. Raises Unsupported where the shapes of results differ."""
+def branch(
+    n: Node, condition: Value, sides: Sequence[Callable[[], Sequence[Tensor]]], deciding: frozenset[str]
+) -> list[Tensor]:
+    """What one of two branches gives, by a scalar. Where the shapes of results differ, raises NotConstant for the inputs
+    of the model in `deciding`, which decide the condition, and Unsupported where there are none."""
     w, blocks = n.w, (Block(), Block())
     results: list[Sequence[Tensor]] = []
     for block, side in zip(blocks, sides, strict=True):
@@ -77,7 +80,7 @@ def branch(n: Node, condition: Value, sides: Sequence[Callable[[], Sequence[Tens
     pairs = list(zip(*results, strict=True))
     for a, b in pairs:
         if a.dtype != b.dtype or not _have_one_shape(a, b):
-            raise Unsupported(f"branches with results of other shapes, {a} and {b}, and {DECIDED_BY_DATA}")
+            raise n.depends(f"branches with results of other shapes, {a} and {b}, and {DECIDED_BY_DATA}", deciding)
     decided = [pair for pair in pairs if not _are_one(*pair)]
     for k, block in enumerate(blocks):
         with inside(w, block):

@@ -336,3 +336,19 @@ def test_a_loop_of_eight_steps_compiled() -> None:
     x = np.random.default_rng(0).standard_normal((9, 3)).astype(np.float32)
     for ours, theirs in zip(tcpx.compile(module)(x), tcpx.evaluate(module, x), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_an_input_that_decides_a_shape_by_a_branch_is_asked_for() -> None:
+    """As in the body of AffineGrid, whose size says which branch a size of the result is computed by."""
+    text = """f (float[4] x, int64[1] size) => (float[M] y) <int64[1] one = {1}> {
+      is_one = Equal (size, one)
+      y = If (is_one) <
+        then_branch = a () => (float p) { p = Concat <axis = 0> (x, x) },
+        else_branch = b () => (float q) { q = Neg (x) }
+      >
+    }"""
+    session = tcpx.onnx.Session(loaded(text))
+    x = f32(1, 2, 3, 4)
+    for size, wanted in ((1, [*x, *x]), (2, -x)):
+        model = session.specialized({"x": x, "size": np.array([size])})
+        np.testing.assert_array_equal(tcpx.evaluate(model.module, x), wanted)

@@ -34,7 +34,8 @@ def branch(n: Node) -> Sequence[Result]:
     if condition.array is not None:
         return list(n.subgraph(graphs[0 if n.number(0) else 1], []))
     holds = scalar(n.w, n.value(0))
-    return regions.branch(n, holds, [lambda graph=graph: n.subgraph(graph, []) for graph in graphs])
+    sides = [lambda graph=graph: n.subgraph(graph, []) for graph in graphs]
+    return regions.branch(n, holds, sides, condition.sources)
 
 
 @rule("OptionalHasElement")
