@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from tcpx.frontends.onnx.broadcasting import same
-from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, value_of
 from tcpx.frontends.onnx.tidying import discard
 from tcpx.frontends.onnx.values import Tensor, of_value
@@ -68,8 +67,8 @@ def count(w: Writer, value: Value) -> Dim:
 def branch(
     n: Node, condition: Value, sides: Sequence[Callable[[], Sequence[Tensor]]], deciding: frozenset[str]
 ) -> list[Tensor]:
-    """What one of two branches gives, by a scalar. Where the shapes of results differ, raises NotConstant for the inputs
-    of the model in `deciding`, which decide the condition, and Unsupported where there are none."""
+    """What one of two branches gives, by a scalar. Where the shapes of results differ, raises NotConstant for the
+    inputs of the model in `deciding`, which decide the condition, and Unsupported where there are none."""
     w, blocks = n.w, (Block(), Block())
     results: list[Sequence[Tensor]] = []
     for block, side in zip(blocks, sides, strict=True):
