@@ -323,6 +323,12 @@ def copies_of(made: Prepared, state: State) -> list[Operation]:
     return []
 
 
+def all_copies_of(made: Prepared, state: State) -> list[Operation]:
+    """The operations of all handle arguments that denote any, and of lists of them."""
+    live = (op for _, handle, _ in made.handles.values() for op in state.handles.live(base_of(handle)))
+    return [*live, *made.listed]
+
+
 def arguments_for(made: Prepared, copy: Operation | None, state: State) -> Arguments:
     """The arguments for one copy of the first handle; copies of the others are matched to it."""
     values = dict(made.values)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tcpx.interp.arguments import Prepared, arguments_for, copies_of, prepare
+from tcpx.interp.arguments import Prepared, all_copies_of, arguments_for, copies_of, prepare
 from tcpx.interp.frame import Frame
 from tcpx.interp.recording import Recording
 from tcpx.interp.state import Mark, State, marks_of
@@ -53,6 +53,7 @@ def run_step(
     recording = Recording.begin(state)
     context = TransformContext(rewriter, state.target, state.threads, where, handle_name=frame.handle_name)
     first_place: Location | None = None
+    made: Prepared | None = None
     try:
         made = prepare(transform, transform_arguments(transform, call), state, frame)
         first_place = _place((*copies_of(made, state), state.func))
@@ -65,7 +66,8 @@ def run_step(
                 return ()
             raise _unchanged(transform, where)
     except TcpxError as error:
-        said = in_names_of_payload(error.diagnostic, rewriter)
+        targets = (all_copies_of(made, state) if made is not None else []) or [state.func]
+        said = in_names_of_payload(error.diagnostic, rewriter.first_names, targets)
         _undo(state, recording.mark)
         located = frame.located(said, where, payload=first_place, kind=StepError)
         if optional and state.recovers_from(located):

@@ -1,7 +1,7 @@
 """What the payload calls the values that messages speak of: nobody wrote the names that transforms give to values."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +10,6 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.lookup import source_name as name_in_source
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset
 from tcpx.payload.ops.views import View
-from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import TensorType, VectorType
 from tcpx.payload.value_names import VALUE_NAME
 
@@ -27,29 +26,46 @@ def payload_name(value: Value, written: Collection[str] = ()) -> str:
     return (name_in_source(op) or op.opcode.split(".")[-1]) if op is not None and len(op.results) == 1 else value.name
 
 
-def in_names_of_payload(diagnostic: Diagnostic, rewriter: Rewriter) -> Diagnostic:
-    """The same failure, with the names of the payload for the values that transforms made: `%mm` for the destination
-    `%mm.9` of a loop, `a tile of %x` for `%x.t`."""
+def in_names_of_payload(diagnostic: Diagnostic, written: Collection[str], targets: Sequence[Operation]) -> Diagnostic:
+    """The same failure, with the names of the payload, which are `written`, for the values that transforms made: `%mm`
+    for the destination `%mm.9` of a loop, `a tile of %x` for `%x.t`. Values are looked for in and around `targets`."""
     texts = (diagnostic.message, diagnostic.required, diagnostic.found, diagnostic.fix, *diagnostic.notes)
-    named = {name for text in texts if text for name in _NAME.findall(text)} - rewriter.first_names
+    named = {name for text in texts if text for name in _NAME.findall(text)}.difference(written)
     if not named:
         return diagnostic
-    known = _of_values(rewriter, named)
+    known = _of_values(named, written, targets)
     message, required, found, fix, *notes = (_with(known, text) for text in texts)
     return replace(
         diagnostic, message=message or "", required=required, found=found, fix=fix, notes=tuple(n or "" for n in notes)
     )
 
 
-def _of_values(rewriter: Rewriter, names: set[str]) -> dict[str, str]:
-    """What to say for the values that have these names."""
-    defined = (value for op in rewriter.module.walk() for value in op.defined)
-    return {value.name: _shown(value, rewriter.first_names) for value in defined if value.name in names}
+def _of_values(names: Collection[str], written: Collection[str], targets: Sequence[Operation]) -> dict[str, str]:
+    """What to say for the values that have these names, nearest first."""
+    found: dict[str, str] = {}
+    for value in _outward(targets):
+        if value.name in names and value.name not in found:
+            name, is_tile = payload_name(value, written), _followed(value, written)[1]
+            found[value.name] = f"a tile of %{name}" if is_tile else f"%{name}"
+            if len(found) == len(names):
+                break
+    return found
 
 
-def _shown(value: Value, written: Collection[str]) -> str:
-    is_tile = _followed(value, written)[1]
-    return f"a tile of %{payload_name(value, written)}" if is_tile else f"%{payload_name(value, written)}"
+def _outward(targets: Sequence[Operation]) -> Iterator[Value]:
+    """The values in operations, beside them, and around them, but not what is inside of others: a step that fails must
+    not take longer in a longer payload."""
+    passed: set[Block] = set()
+    for target in targets:
+        for op in target.walk():
+            yield from op.defined
+            yield from op.operands
+        for op in (target, *target.ancestors()):
+            yield from op.defined
+            if op.parent is not None and op.parent not in passed:
+                passed.add(op.parent)
+                for beside in op.parent.ops:
+                    yield from beside.defined
 
 
 def _with(known: dict[str, str], text: str | None) -> str | None:
