@@ -53,12 +53,14 @@ class Ledger:
     def __init__(self) -> None:
         self.records: dict[int, Record] = {}
         self.fixes: dict[tuple[str, str], list[Fix]] = {}
+        self.said: set[str] = set()
+        """The messages of all diagnostics that tcpx made: remarks, which nothing raises, are among them."""
         self.texts = Texts()
         self._next = 0
 
     def install(self) -> None:
         """Listen to every error of tcpx, and to what its checkers list."""
-        raised, listed = TcpxError.__init__, Problems.add
+        raised, listed, made = TcpxError.__init__, Problems.add, Diagnostic.__init__
         ledger = self
 
         def init(self: TcpxError, diagnostic: Diagnostic) -> None:
@@ -69,8 +71,14 @@ class Ledger:
             listed(self, *args, **named)
             ledger.list(self.found[-1])
 
+        def make(self: Diagnostic, *args: Any, **named: Any) -> None:
+            made(self, *args, **named)
+            if sys._getframe(1).f_code.co_filename.startswith(_PACKAGE):
+                ledger.said.add(str(self.message))
+
         TcpxError.__init__ = init
         Problems.add = add
+        Diagnostic.__init__ = make
         self.texts.install()
 
     def note(self, error: TcpxError, diagnostic: Diagnostic) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tests.diagnostics.ledger import ROOT, Record
 
-_OPERATION = re.compile(r"(?:nothing proves that `\w+` fits: )?(?:%\S+ \([\w.]+\)|\w+\.[\w.]+): ")
+_OPERATION = re.compile(r"(?:nothing proves that `\w+` fits: )?(?:(?:a tile of )?%\S+ \([\w.]+\)|\w+\.[\w.]+):? ")
 LEAST = 6
 """Letters that a message has of its own: of one with fewer, nobody could tell it from others."""
 
@@ -27,13 +27,18 @@ def messages() -> Iterator[Message]:
     """All messages, in the order of the files."""
     for path in sorted((ROOT / "tcpx").rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and any(keyword.arg == "required" for keyword in call.keywords):
+            if isinstance(call, ast.Call) and any(_says_what_is_required(keyword) for keyword in call.keywords):
                 parts = next((found for argument in call.args if (found := _parts(argument)) is not None), [])
                 if sum(c.isalpha() for part in parts for c in part or "") >= LEAST:
                     text = "".join(".." if part is None else part for part in parts)
                     pattern = "".join(".*" if part is None else re.escape(part) for part in parts)
                     place = f"{path.relative_to(ROOT)}:{call.lineno}"
                     yield Message(place, text, re.compile(pattern, re.DOTALL))
+
+
+def _says_what_is_required(keyword: ast.keyword) -> bool:
+    """Not the `required=True` of an option of a command."""
+    return keyword.arg == "required" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is True)
 
 
 def _parts(text: ast.expr) -> list[str | None] | None:
@@ -50,7 +55,8 @@ def _parts(text: ast.expr) -> list[str | None] | None:
             return None
 
 
-def unprovoked(records: Iterable[Record]) -> list[Message]:
+def unprovoked(records: Iterable[Record], said: Iterable[str] = ()) -> list[Message]:
     """The messages that none of these is, with or without the operation that it is said of."""
-    found = {text for record in records for text in (record.message, _OPERATION.sub("", record.message))}
+    told = {*(record.message for record in records), *said}
+    found = {text for message in told for text in (message, _OPERATION.sub("", message))}
     return [message for message in messages() if not any(message.pattern.fullmatch(text) for text in found)]

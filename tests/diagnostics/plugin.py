@@ -28,6 +28,7 @@ class DiagnosticPolicy:
         self.ledger = Ledger()
         self.ledger.install()
         self.gathered: list[Record] = []
+        self.messages_said: set[str] = set()
         self.followed = Followed()
         self.wrong: list[str] = []
         self.lost: list[str] = []
@@ -40,8 +41,9 @@ class DiagnosticPolicy:
         if sent is None:
             self.lost.append(f"a worker sent no diagnostics: {error}")
             return
-        records, followed = json.loads(sent)
+        records, followed, said = json.loads(sent)
         self.gathered += read(records)
+        self.messages_said.update(said)
         self.followed += Followed.read(followed)
 
     @pytest.hookimpl(tryfirst=True)
@@ -50,12 +52,12 @@ class DiagnosticPolicy:
         if output is not None:
             followed = Followed.of(self.ledger.fixes).plain()
             output["diagnostics"] = json.dumps(
-                [self.ledger.plain(problems), followed]
+                [self.ledger.plain(problems), followed, sorted(self.ledger.said)]
             )  # xdist carries no lone surrogates
             return
         records = sorted([*self.gathered, *read(self.ledger.plain(problems))], key=order)
         self.path.write_text(page(records), encoding="utf-8", errors="backslashreplace")
-        never = unprovoked(records)
+        never = unprovoked(records, self.ledger.said | self.messages_said)
         self.missing.write_text("".join(f"{m.place}: {m.text}\n" for m in never), encoding="utf-8")
         self.said = f"{len(never)} of {sum(1 for _ in messages())} messages were provoked by no test: {self.missing}"
         self.wrong = sorted(
