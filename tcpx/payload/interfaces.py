@@ -510,7 +510,7 @@ class Structured(Tileable):
         raise self.error(
             f"a tile of `{next(iter(origins))}` begins elsewhere, and the class does not say how it counts there",
             required="an operation that does (`ragged_from`)",
-            found=self.opcode,
+            found="a class without `ragged_from`",
         )
 
     def pads_freely(self, index: int) -> bool:
@@ -585,7 +585,7 @@ class Structured(Tileable):
             raise self.error(
                 "the body reads where it is, and the class has no attribute for where a tile lies",
                 required='a field `DimsAttribute("origins")` in the class, for its positions',
-                found=self.opcode,
+                found=", ".join(self.attribute_names) or "no attributes",
             )
         return {"origins": tuple(origins)}
 

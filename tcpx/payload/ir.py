@@ -263,7 +263,7 @@ class Operation:
         raise self.error(
             "this operation has no reference semantics",
             required="an operation that declares `evaluate`",
-            found=self.opcode,
+            found="a class without it",
         )
 
     @property
