@@ -51,6 +51,14 @@ def test_standard_input(tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) 
     assert (done.status, done.out, done.err) == (0, NICE, "")
 
 
+def test_standard_input_that_is_no_text(tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"language 1 \xff"), encoding="utf-8"))
+    done = tcpx_command("fmt", "-")
+    assert done.status == 1
+    assert "cannot read <stdin>" in done.err
+    assert "found: the byte 0xff, which is no character" in done.err
+
+
 def test_what_cannot_be_formatted(tmp_path: Path, tcpx_command: Command) -> None:
     payload = tcpx_command("fmt", "a.tcp")
     assert payload.status == 2

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tcpx.target import TargetError
+from tcpx.target import TargetError, load_target
 from tcpx.target.semantics import Binary, Call, Operand, functions, normalize, operand_count, parse_semantics
-from tcpx.verification.vector_rows.meaning import evaluate, numpy_dtype
+from tcpx.verification.vector_rows.meaning import evaluate, evaluate_row, numpy_dtype
 
 
 def test_parses_calls_and_operators() -> None:
@@ -152,3 +152,11 @@ def test_refuses_operands_of_different_dtypes() -> None:
         evaluate("a + b", [np.array([1], np.float32), np.array([1], np.float64)], "f32")
     with pytest.raises(TargetError, match="not of the dtype of the result"):
         evaluate("a + b", [np.array([1], np.float32), np.array([1], np.float32)], "f64")
+
+
+def test_only_rows_of_values_have_a_value() -> None:
+    rows = {row.kind: row for row in load_target("x86_avx512").rows}
+    with pytest.raises(TargetError, match=r"row load_\w+ accesses memory"):
+        evaluate_row(rows["load"], [])
+    with pytest.raises(TargetError, match=r"row store_\w+ has no result"):
+        evaluate_row(rows["store"], [])

@@ -295,3 +295,13 @@ def test_no_such_study(ledger: Ledger) -> None:
     ledger.study(KEY, FACTS)
     with pytest.raises(LedgerError, match="has no study x"):
         ledger.latest("x")
+
+
+def test_a_file_that_is_damaged(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "tune.db") as made:
+        add(made, made.study(KEY, FACTS), 4)
+    damaged = bytearray((tmp_path / "tune.db").read_bytes())
+    damaged[4096:] = b"\xff" * (len(damaged) - 4096)
+    (tmp_path / "tune.db").write_bytes(damaged)
+    with pytest.raises(LedgerError, match=r"the ledger .* is damaged"), Ledger(tmp_path / "tune.db") as made:
+        made.studies()

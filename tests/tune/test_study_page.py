@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tcpx
 from tcpx.measure.limits import Limits
+from tcpx.tune import executor
+from tcpx.tune.dispatch import dispatch
 from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.ledger import StudyKey
 from tcpx.tune.page.drawing import LogScale
@@ -16,6 +19,7 @@ from tcpx.tune.page.effects import effect_svg
 from tcpx.tune.page.history import history_svg
 from tcpx.tune.roof import Roof
 from tcpx.tune.study import Study
+from tcpx.tune.tuner import no_workers_left
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 from tests.optional_tools import CHROMIUM
 from tests.report.test_page import Page
@@ -65,6 +69,13 @@ def study() -> Study:
     held = [candidate(0, 1, 1.0), candidate(1, 2, None)]
     held += [candidate(k, k, 1.0 / k, against=k - 1) for k in range(2, 16)]
     return study_of(held)
+
+
+def test_a_study_that_nothing_won_is_not_recorded(tmp_path: Path) -> None:
+    with pytest.raises(tcpx.ArgumentError, match="there is nothing to record"):
+        study_of([]).record(tmp_path / "records.json")
+    with pytest.raises(tcpx.ArgumentError, match="a version of a dispatch is the winner for one workload"):
+        dispatch([study_of([])])
 
 
 def test_it_is_one_small_file_that_needs_nothing(study: Study, tmp_path: Path) -> None:
@@ -124,3 +135,14 @@ def test_a_scale_has_marks_that_tell_its_size(values: tuple[float, ...], most: i
     marks = LogScale.around(values, 0, 100).marks(most)
     assert 3 <= len(marks) <= most + 1
     assert 1.0 in marks
+
+
+def test_a_search_without_workers_says_what_was_cut_off(study: Study) -> None:
+    error = no_workers_left([replace(study, cut_off="the scheduler is gone")], None)
+    assert error.diagnostic.message == "the search was cut off: the scheduler is gone"
+
+
+def test_an_executor_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "find_spec", lambda _: None)
+    with pytest.raises(tcpx.ArgumentError, match="the executor needs a package that is not installed"):
+        executor.cpus_of("dask://localhost:1")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tcpx
+from tcpx.verification.numbers import Mismatch
 from tests.verification.planted import drop_last
 
 __all__ = ["drop_last"]
@@ -157,3 +159,12 @@ def test_sizes_of_inputs_and_reports() -> None:
             run()
     numpy_number: Any = np.int64(8)
     assert kernel.workspace_bytes({"N": numpy_number}) == kernel.workspace_bytes({"N": 8})
+
+
+def test_the_compiled_c_is_said_to_be_wrong() -> None:
+    """No kernel that is compiled is, so this is told of one that would be."""
+    found = tcpx.bisect(tcpx.parse(PAYLOAD), schedule(*STATEMENTS), target="generic", run_kernel=False)
+    wrong = replace(found, kernel=Mismatch(found.cases[0], total=1, wrong=1)).diagnostic()
+    assert wrong is not None
+    assert wrong.message == "every step keeps the numbers, but the compiled C does not"
+    assert wrong.found is not None

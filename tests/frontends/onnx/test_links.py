@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tcpx
+from tcpx.frontends.onnx import reference
 from tcpx.frontends.onnx.reference import values_of
 from tests.frontends.onnx.models import model_of
 
@@ -40,6 +41,15 @@ def test_a_cache_of_links(tmp_path: Path) -> None:
 def test_the_reference_of_a_cache_of_links(tmp_path: Path) -> None:
     values = values_of(tcpx.onnx.load(cached(tmp_path)), {"x": X}, "onnx")
     np.testing.assert_array_equal(values["y"], [1, 2, 3])
+
+
+def test_a_reference_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tcpx.onnx.load(cached(tmp_path))
+    with pytest.raises(tcpx.ArgumentError, match="nothing is known of `torch`"):
+        values_of(model, {"x": X}, "torch")
+    monkeypatch.setattr(reference, "find_spec", lambda _: None)
+    with pytest.raises(tcpx.ArgumentError, match="ONNX Runtime is not installed"):
+        values_of(model, {"x": X}, "ort")
 
 
 def test_data_elsewhere_are_not_read(tmp_path: Path) -> None:
