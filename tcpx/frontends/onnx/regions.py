@@ -173,13 +173,13 @@ def repeat(
         body.args.insert(0, Value(w.builder.fresh_name(f"{w.prefix}.goes_on"), i1, body))
     with inside(w, body):
         places = body.args[0 if is_counted else 1 :]
+        for output, dest in zip(made.outputs, places[len(before) :], strict=True):
+            _yield_part(w, output, dest)  # before the state changes, which it may be a part of; so may the condition
+        if not is_counted:
+            w.builder.yields(number(w, True, i1) if goes_on is None else scalar(w, value_of(w, goes_on)), body.args[0])
         for new, old in zip(after, before, strict=True):
             if new is not old:
                 w.builder.yields(new, old)
-        for output, dest in zip(made.outputs, places[len(before) :], strict=True):
-            _yield_part(w, output, dest)
-        if not is_counted:
-            w.builder.yields(number(w, True, i1) if goes_on is None else scalar(w, value_of(w, goes_on)), body.args[0])
     cls: type[Loop] = For if is_counted else While
     loop = cls.over(var, inits, body)
     w.insert(loop)
