@@ -1,7 +1,5 @@
 """C source to take along: the file, its header, its constants and how to compile it. Needs no C compiler."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields, replace
@@ -64,7 +62,7 @@ class Source:
     def __repr__(self) -> str:
         return brief("Source", self.signature, f"{len(self.c_files)} C file(s)")
 
-    def __reduce__(self) -> tuple[Callable[..., Source], tuple[object, ...]]:
+    def __reduce__(self) -> "tuple[Callable[..., Source], tuple[object, ...]]":
         """With the files printed: what prints them may have the whole payload."""
         printed = replace(self, print_files=partial(dict, self.files))
         return Source, tuple(getattr(printed, each.name) for each in fields(printed))

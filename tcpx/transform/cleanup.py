@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.ops.group import Group
-from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import TensorType
-from tcpx.transform.editing import erase_dead, is_destination, is_pure
+from tcpx.transform.editing import erase_dead, first_change, is_destination, is_pure
 from tcpx.transform.simplification import simplify_algebra, simplify_in
 
 Key = tuple[object, ...]
@@ -57,6 +57,9 @@ def _merge_block(rewriter: Rewriter, block: Block, known: dict[Key, Operation]) 
             continue
         first = known.setdefault(key, op)
         if first is op:
+            continue
+        if first_change(first, InsertPoint.before(op)) is not None:
+            known[key] = op
             continue
         rewriter.set_origins(first, tuple(dict.fromkeys((*first.origins, *op.origins))))
         rewriter.set_origins(op, ())

@@ -11,13 +11,14 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.generic import positions_of_sizes
+from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Symbol, Var, product, substitute, to_text
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.editing import erase_dead, rename_inside, source_name
+from tcpx.transform.editing import erase_dead, first_change, rename_inside, source_name, still_holds
 from tcpx.transform.matching import find_match, general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
 
@@ -164,7 +165,7 @@ def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str]) -
     apart, count = strided_positions(func), len(func.args)
     given = [*zip(op.inputs, op.maps(), strict=True), *zip(op.inits, op.result_maps(), strict=bool(op.inits))]
     for own, entries in (*given, *zip(op.results, op.result_maps(), strict=True)):
-        value = _whole(own)
+        value = _whole(own, InsertPoint.before(op))
         places = [count + k for user, k in own.uses if user is func.body.terminator]
         places += [func.args.index(value)] if value in func.args else []
         made = value.defining_op if own not in op.results else None
@@ -194,25 +195,29 @@ def _merged(shape: Sequence[Dim], entries: IndexingMap, names: Sequence[str]) ->
 
 def _reshaped(ctx: TransformContext, value: Value, shape: Sequence[Dim], before: Operation) -> Value:
     """A value under another shape: what it is a reshape of, or a reshape of it that is there, where that has it."""
-    value = _whole(value)
+    at = InsertPoint.before(before)
+    value = _whole(value, at)
     made = value.defining_op
     near = [made.operands[0]] if made is not None and _reshapes(made) else []
-    near += [u.result for u in value.users if _reshapes(u) and u.parent is before.parent and u.order < before.order]
+    beside = [u for u in value.users if _reshapes(u) and u.parent is before.parent and u.order < before.order]
+    near += [u.result for u in beside if first_change(u, at) is None]
     for other in near:
         if have_equal_extents(shape_of(other.type), shape):
             return other
-    at = InsertPoint.before(before)
     return ctx.rewriter.insert(new.reshape(value, shape), at, f"{value.name.split('.')[0]}.t").result
 
 
-def _whole(value: Value) -> Value:
-    """What a value is all of, where it is a subset by its type only: a branch round it says that sizes are equal."""
+def _whole(value: Value, at: InsertPoint) -> Value:
+    """What a value is all of, where it is a subset by its type only: a branch round it says that sizes are equal. What
+    the destination of a loop holds may have changed before `at`."""
     made = value.defining_op
     tiles = [move.source_tile for move in made.moves() if move.kind is MoveKind.SUBSET] if made is not None else []
     if made is None or not tiles or tiles[0] is None or tiles[0].dropped or not tiles[0].is_at_origin:
         return value
+    if isinstance(made, Materialize) and not still_holds(made, at):
+        return value
     sizes = zip(tiles[0].sizes, shape_of(made.operands[0].type), strict=True)
-    return _whole(made.operands[0]) if all(are_equal_at(made, size, extent) for size, extent in sizes) else value
+    return _whole(made.operands[0], at) if all(are_equal_at(made, size, extent) for size, extent in sizes) else value
 
 
 def _reshapes(op: Operation) -> bool:

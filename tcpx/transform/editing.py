@@ -64,21 +64,47 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
         if box is not None:
             return _moved(rewriter, definition, box, point)
     source, subset = value, tile
-    if isinstance(definition, Materialize) and _still_holds(definition, point):
+    if isinstance(definition, Materialize) and still_holds(definition, point):
         source, subset = definition.operands[0], compose(definition.subset, tile)
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
 
 
-def _still_holds(read: Materialize, point: InsertPoint) -> bool:
-    """Whether what a subset was read of holds the same at a point after it. A destination does where one operation of
-    the body is around both, with no yield to it."""
+def still_holds(read: Materialize, point: InsertPoint) -> bool:
+    """Whether what a subset was read of holds the same at a point after it."""
     dest = read.operands[0]
+    return not is_destination(dest) or not changes_between(dest, InsertPoint.before(read), point)
+
+
+def changes_between(dest: Value, one: InsertPoint, other: InsertPoint) -> bool:
+    """Whether a yield to the destination of a loop may run between two places; outside of the loop it is no value."""
     loop = dest.owner.parent if isinstance(dest.owner, Block) else None
     if not isinstance(loop, Loop):
+        return False
+    places = [_place_in(loop.body, point) for point in (one, other)]
+    found = [place for place in places if place is not None]
+    if len(found) < len(places):
         return True
-    here, stores = point.block.parent, loop.yields_to(loop.destinations.index(dest))
-    around = [op for op in read.ancestors() if op.parent is loop.body and not any(s.is_in(op) for s in stores)]
-    return here is not None and any(here.is_in(op) for op in around)
+    passed = loop.body.ops[min(first for first, _ in found) : max(end for _, end in found)]
+    stores = loop.yields_to(loop.destinations.index(dest))
+    return any(store.is_in(op) for op in passed for store in stores)
+
+
+def _place_in(body: Block, point: InsertPoint) -> tuple[int, int] | None:
+    """The operations of a block, by index, from the first to before the last, that a place in it is inside of: none if
+    it is between two of them. None if it is not in the block."""
+    if point.block is body:
+        return point.index, point.index
+    around = point.block.parent
+    while around is not None and around.parent is not body:
+        around = around.parent_op
+    return (body.index(around), body.index(around) + 1) if around is not None else None
+
+
+def first_change(op: Operation, point: InsertPoint) -> Value | None:
+    """A destination of a loop that an operation, or one inside it, reads, and that changes between it and a point."""
+    read = dict.fromkeys(value for inner in op.walk() if not isinstance(inner, StYield) for value in inner.operands)
+    outer = (value for value in read if is_destination(value) and not _defined_in(value, op))
+    return next((value for value in outer if changes_between(value, InsertPoint.before(op), point)), None)
 
 
 def kept_of(rewriter: Rewriter, value: Value, part: Tile, point: InsertPoint, base: str) -> Value:

@@ -29,7 +29,7 @@ from tcpx.transform.destinations import (
     run_at_least_once,
     sink_destination,
 )
-from tcpx.transform.editing import Copies, erase_dead, kept_of, read_subset, source_name, whole_of
+from tcpx.transform.editing import Copies, erase_dead, first_change, kept_of, read_subset, source_name, whole_of
 from tcpx.transform.loop_order import check_counted
 from tcpx.transform.payload_names import payload_name
 from tcpx.transform.static_tiles import padded_tile
@@ -346,6 +346,14 @@ class _FusedConsumer:
             return
         for operand in dict.fromkeys(v for inner in op.walk() for v in inner.operands):
             self._hoist_before(operand, top, block)
+        changed = first_change(op, InsertPoint.before(top))
+        if changed is not None:
+            raise self.ctx.fail(
+                f"%{changed.name} changes between the loop {top.name} and what is read of it",
+                op=op,
+                required=f"operands that can be computed before the loop {top.name}",
+                found=f"a yield to %{changed.name} before %{op.name}",
+            )
         self.rewriter.move(op, InsertPoint.before(top))
 
     def _boxes(self, sources: Mapping[Value, Tile]) -> dict[Value, Tile]:
@@ -628,8 +636,10 @@ def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
         if not shows or user.is_in(into) or not into.is_in(user.parent_op or user):
             continue
         _sink_reads(rewriter, user.results[0], into)
-        if user.results[0].uses and all(u is not into and u.is_in(into) for u in user.results[0].users):
-            rewriter.move(user, InsertPoint.start(into.body))
+        start = InsertPoint.start(into.body)
+        is_read_there = user.results[0].uses and all(u is not into and u.is_in(into) for u in user.results[0].users)
+        if is_read_there and first_change(user, start) is None:
+            rewriter.move(user, start)
 
 
 def _between(producer: Tileable, into: Loop) -> list[Tileable]:

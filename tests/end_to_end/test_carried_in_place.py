@@ -134,3 +134,39 @@ def test_reductions_with_what_reads_them(threads: int) -> None:
         found: Any = rows(x)
         wanted: Any = tcpx.evaluate(tcpx.parse(ROWS), x)
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+READ_AGAIN = {
+    "what was yielded, under another shape": """\
+%u = tcp.add(%s, %t) : tensor<2x4xf32>
+    gml_st.yield(%u, %s) full
+    %v = tcp.neg(%s) : tensor<2x4xf32>
+    gml_st.yield(%v, %s) full""",
+    "old and new, transposed": """\
+%old = tcp.transpose(%s) {permutation = [1, 0]} : tensor<4x2xf32>
+    %less = tcp.neg(%old) : tensor<4x2xf32>
+    %u = tcp.add(%s, %t) : tensor<2x4xf32>
+    gml_st.yield(%u, %s) full
+    %new = tcp.transpose(%s) {permutation = [1, 0]} : tensor<4x2xf32>
+    %sum = tcp.add(%new, %less) : tensor<4x2xf32>
+    %back = tcp.transpose(%sum) {permutation = [1, 0]} : tensor<2x4xf32>
+    gml_st.yield(%back, %t) full""",
+}
+
+
+@pytest.mark.parametrize("name", READ_AGAIN)
+def test_what_is_read_after_a_yield_is_what_was_yielded(name: str) -> None:
+    text = f"""\
+func @f(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {{
+  %a, %b = gml_st.for %i in 0 to 3 step 1 (%s = %x, %t = %y) {{
+    {READ_AGAIN[name]}
+  }} : tensor<2x4xf32>, tensor<2x4xf32>
+  tcp.return(%a, %b)
+}}
+"""
+    module = tcpx.parse(text)
+    x, y = np.arange(8, dtype=np.float32).reshape(2, 4), np.ones((2, 4), np.float32)
+    found: Any = tcpx.compile(module, target="generic")(x, y)
+    wanted: Any = tcpx.evaluate(module, x, y)
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -352,3 +352,26 @@ def test_an_input_that_decides_a_shape_by_a_branch_is_asked_for() -> None:
     for size, wanted in ((1, [*x, *x]), (2, -x)):
         model = session.specialized({"x": x, "size": np.array([size])})
         np.testing.assert_array_equal(tcpx.evaluate(model.module, x), wanted)
+
+
+def test_results_of_iterations_and_conditions_are_those_before_the_state_changes() -> None:
+    agrees(
+        """f (float[1] s, float[T,1] x) => (float[1] last, float[T,1] every) {
+          last, every = Scan <num_scan_inputs = 1, body = b (float[1] old, float[1] e) => (float[1] new, float[1] out) {
+            new = Add (old, e)
+            out = Identity (old)
+          }> (s, x)
+        }""",
+        {"s": f32(0), "x": np.ones((9, 1), np.float32)},
+    )
+    agrees(
+        """f (float v, float lim, bool k) => (bool goes, float last) <bool yes = {1}, float one = {1.0}> {
+          goes, last = Loop ("", yes, k, v) <body = b (int64 i, bool c, bool k0, float v0)
+              => (bool again, bool k1, float v1) {
+            again = Identity (k0)
+            k1 = Less (v0, lim)
+            v1 = Add (v0, one)
+          }>
+        }""",
+        *({"v": np.float32(0), "lim": np.float32(7.5), "k": np.array(held)} for held in (True, False)),
+    )
