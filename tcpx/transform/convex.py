@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
+from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.variables import users_of_sizes
 from tcpx.transform.arguments import TransformContext
@@ -12,17 +13,18 @@ from tcpx.transform.arguments import TransformContext
 def gathered(ctx: TransformContext, targets: Sequence[Operation]) -> list[Operation]:
     """The smallest convex set of operations of one block that holds `targets`, moved next to each other.
 
-    What depends on them moves behind, the rest of what stands between them before.
+    What depends on them moves behind, the rest of what stands between them before. What reads the destination of a loop
+    and what yields to it keep their order.
     """
     block = _common_block(ctx, targets)
     chosen = {_ancestor_in(block, op): None for op in targets}
     last = max(chosen, key=_place)
-    sized = users_of_sizes(block.ops)
+    later = _later_by_size_or_yield(block, min(chosen, key=_place), last)
     below = _reached(
-        chosen, lambda op: [user for user in (*_users_in(block, op), *sized.get(op, ())) if user.order <= last.order]
+        chosen, lambda op: [user for user in (*_users_in(block, op), *later.get(op, ())) if user.order <= last.order]
     )
     above = _reached(
-        chosen, lambda op: [made for made in (*sources(op), *(b for b in sized if op in sized[b])) if made in below]
+        chosen, lambda op: [made for made in (*sources(op), *(b for b in later if op in later[b])) if made in below]
     )
     ops = sorted(above, key=_place)
     between = [op for op in block.ops[block.index(ops[0]) : block.index(last)] if op not in above]
@@ -33,6 +35,35 @@ def gathered(ctx: TransformContext, targets: Sequence[Operation]) -> list[Operat
         if op in below:
             ctx.rewriter.reorder(op, InsertPoint.after(last))
     return ops
+
+
+def _later_by_size_or_yield(block: Block, first: Operation, last: Operation) -> dict[Operation, list[Operation]]:
+    """By operation of a block: what else than uses of results stays after it. That is what mentions a size that it
+    binds, and, where one of both yields to the destination of a loop, what reads that or yields to it."""
+    later = {op: list(users) for op, users in users_of_sizes(block.ops).items()}
+    if block.parent is None or not any(isinstance(a, Loop) for a in (block.parent, *block.parent.ancestors())):
+        return later
+    passed: list[tuple[Operation, set[Value], set[Value]]] = []
+    for op in block.ops[block.index(first) : block.index(last) + 1]:
+        read, written = _destinations_of(op)
+        for before, its_read, its_written in passed:
+            if its_written & (read | written) or its_read & written:
+                later.setdefault(before, []).append(op)
+        if read or written:
+            passed.append((op, read, written))
+    return later
+
+
+def _destinations_of(op: Operation) -> tuple[set[Value], set[Value]]:
+    """The destinations of loops around an operation that it reads, and those that it yields to."""
+    read, written = set[Value](), set[Value]()
+    for inner in op.walk():
+        stored = inner.destination if isinstance(inner, StYield) else None
+        for value in inner.operands:
+            holder = value.owner.parent if isinstance(value.owner, Block) else None
+            if isinstance(holder, Loop) and not holder.is_in(op):
+                (written if value is stored else read).add(value)
+    return read, written
 
 
 def connected(op: Operation) -> list[Operation]:

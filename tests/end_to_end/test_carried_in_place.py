@@ -151,6 +151,13 @@ READ_AGAIN = {
     %sum = tcp.add(%new, %less) : tensor<4x2xf32>
     %back = tcp.transpose(%sum) {permutation = [1, 0]} : tensor<2x4xf32>
     gml_st.yield(%back, %t) full""",
+    "old and new, in one elementwise operation if that could be": """\
+%old = tcp.min(%s, %t) : tensor<2x4xf32>
+    %p = tcp.add(%t, %t) : tensor<2x4xf32>
+    gml_st.yield(%old, %s) full
+    %sum = tcp.add(%s, %old) : tensor<2x4xf32>
+    gml_st.yield(%p, %s) full
+    gml_st.yield(%sum, %s) full""",
 }
 
 
