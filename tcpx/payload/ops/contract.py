@@ -58,7 +58,7 @@ class ContractBase(Structured):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         letters = {it.name: ascii_letters[k] for k, it in enumerate(self.iterators())}
-        extents = {it.name: evaluation.size(d) for it, d in zip(self.iterators(), self.domain(), strict=True)}
+        extents = {it.name: evaluation.extent(d) for it, d in zip(self.iterators(), self.domain(), strict=True)}
         dtype = self.acc_type.numpy
         wide = accumulator_of(self.acc_type).numpy
         inputs = [_without_digits(a, m, extents) for a, m in zip(args, self.maps(), strict=False)]
