@@ -64,9 +64,13 @@ class Evaluation:
         """The number a dimension stands for in this run."""
         return dim if isinstance(dim, int) else evaluate(dim, self.sizes)
 
+    def extent(self, dim: Dim) -> int:
+        """How many indices a dim of this size has: none where it is negative, as `[N - 2]` in a loop at N = 1."""
+        return max(0, self.size(dim))
+
     def shape(self, type_: Type) -> tuple[int, ...]:
         """The shape of a value; that of a scalar is `batch`."""
-        return self.batch if isinstance(type_, ScalarType) else tuple(self.size(d) for d in shape_of(type_))
+        return self.batch if isinstance(type_, ScalarType) else tuple(self.extent(d) for d in shape_of(type_))
 
     @contextmanager
     def batched(self, shape: tuple[int, ...]) -> Generator[None]:

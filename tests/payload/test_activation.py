@@ -9,6 +9,7 @@ import pytest
 
 import tcpx
 from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.types import dtype_of
 
 OPS = {
     "sigmoid": "",
@@ -33,11 +34,12 @@ def payload(name: str, dtype: str, accuracy: str) -> str:
 
 def points(dtype: str) -> np.ndarray:
     random = np.random.default_rng(3)
-    widest = 14.0 if dtype == "f32" else 38.0
+    widest, least = (14.0, -95.0) if dtype == "f32" else (38.0, -720.0)
     return np.concatenate(
         [
             random.uniform(-widest, widest, 4000),
             random.uniform(-3, 3, 2000),
+            random.uniform(least, -10, 2000),
             10.0 ** random.uniform(-30, 0, 500),
             -(10.0 ** random.uniform(-30, 0, 500)),
             [0.0, -0.0, 1e30, -1e30, 60.5, -60.5],
@@ -68,7 +70,9 @@ def test_values(target: str) -> None:
             unit = np.spacing(np.abs(wanted).astype(x.dtype)).astype(np.float64)
             if dtype == "f64" or target == "generic":  # what is exponentiated is rounded: there, or in the reference
                 unit *= 1 + np.minimum(x.astype(np.float64) ** 2, 1600)
-            least = 1.2e-36 if dtype == "f32" else 1e-300  # below, nothing is computed
+            least = float(np.finfo(x.dtype).tiny)  # below, nothing is computed
+            lost = x[(found == 0) & (np.abs(wanted) > 1.001 * least)]
+            assert not lost.size, f"{label} of {lost} is 0"
             error = np.abs(found.astype(np.float64) - wanted) - least
             worst = int(np.argmax(error / unit))
             assert error[worst] <= ULPS[dtype] * unit[worst], f"{label} at {x[worst]}: {found[worst]}, {wanted[worst]}"
@@ -106,3 +110,19 @@ def test_decompose() -> None:
     made = tcpx.apply_schedule(module, schedule).module
     found, wanted = (np.asarray(tcpx.evaluate(m, x), dtype=np.float32) for m in (made, module))
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "x"), [("f32", -91.8), ("f64", -714.9), ("bf16", -91.5)])
+def test_what_is_a_normal_number_is_not_0(dtype: str, x: float) -> None:
+    """Also where e**x by itself is subnormal, and of a gate. The evaluator had 0 of f64."""
+    type_ = f"tensor<{dtype}>"
+    module = tcpx.parse(
+        f"func @f(%x: {type_}, %one: {type_}) -> ({type_}, {type_}) {{\n  %y = tcp.silu(%x) : {type_}\n"
+        f"  %z = tcp.swiglu(%x, %one) : {type_}\n  tcp.return(%y, %z)\n}}"
+    )
+    scalar = dtype_of(module.main.inputs[0].type).numpy
+    arguments = np.array(x, scalar), np.array(1, scalar)
+    exact = float(arguments[0]) * np.exp(float(arguments[0]))
+    kernel = tcpx.compile(module, target="generic")
+    for found in (*kernel(*arguments), *tcpx.evaluate(module, *arguments)):
+        np.testing.assert_allclose(float(found), exact, rtol=5e-3 if dtype == "bf16" else 1e-6)

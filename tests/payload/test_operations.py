@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tcpx.payload.builder import Builder
+from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
@@ -423,3 +424,45 @@ def test_a_contraction_reads_a_diagonal(out: list[str]) -> None:
     x, y = np.arange(9.0).reshape(3, 3), np.arange(6.0).reshape(3, 2)
     wanted = np.einsum(f"hh,hn->{''.join(out)}", x, y)
     np.testing.assert_array_equal(evaluate_func(module, module.main, [x, y])[0], wanted)
+
+
+def _contracted(lhs: str, rhs: str = '["k", "j"]', out: str = '["i", "j"]', shape: str = "4x3x2") -> str:
+    return (
+        f"func @f(%x: tensor<{shape}xf32>, %y: tensor<6x5xf32>) -> tensor<4x5xf32> {{\n"
+        f"  %z = tcp.contract(%x, %y) {{lhs = {lhs}, rhs = {rhs}, out = {out}}} : tensor<4x5xf32>\n"
+        "  tcp.return(%z)\n}\n"
+    )
+
+
+def test_digits_of_a_dim_may_be_written_with_blanks() -> None:
+    module = parse(_contracted('["i", "k / 2", "k% 2"]'))
+    x = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
+    y = np.arange(30, dtype=np.float32).reshape(6, 5)
+    np.testing.assert_array_equal(evaluate_func(module, module.main, [x, y])[0], x.reshape(4, 6) @ y)
+    with pytest.raises(VerifyError) as caught:
+        parse(_contracted('["i", "k / 2"]', shape="4x6"))
+    assert caught.value.diagnostic.required == '"k/2" and "k%2", each once'
+
+
+@pytest.mark.parametrize(
+    ("lhs", "out", "message", "fix"),
+    [
+        ('["i", "floordiv(k, 2)"]', '["i", "j"]', '`lhs` lists "floordiv(k, 2)", which is no dim', 'write "k/2"'),
+        ('["i", " mod( k,2 )"]', '["i", "j"]', '`lhs` lists " mod( k,2 )", which is no dim', 'write "k%2"'),
+        ('["i", "k "]', '["i", "j"]', '`lhs` lists "k ", which is no dim', 'write "k"'),
+        ('["i", "2*k"]', '["i", "j"]', '`lhs` lists "2*k", which is no dim', None),
+        ('["i", ""]', '["i", "j"]', '`lhs` lists "", which is no dim', None),
+        ('["i", "k/0"]', '["i", "j"]', '`lhs` lists "k/0", which is no dim', None),
+        ('["i", "k"]', '["i", "j/2"]', '`out` lists "j/2", which is no dim', None),
+    ],
+)
+def test_a_dim_of_a_contraction_is_an_identifier(lhs: str, out: str, message: str, fix: str | None) -> None:
+    """Another text named a dim of its own, so that a product summed over dims that have nothing in common."""
+    with pytest.raises(VerifyError) as caught:
+        parse(_contracted(lhs, out=out, shape="4x6"))
+    error = caught.value.diagnostic
+    assert error.message == f"%z (tcp.contract): {message}"
+    digits = "" if message.startswith("`out`") else ', or digits of one, "k/4" and "k%4"'
+    assert error.required == f'names of dims, such as "k"{digits}'
+    assert error.found in message
+    assert error.fix == (fix or 'name the dim by letters, digits and underscores, such as "k"')

@@ -1,8 +1,8 @@
 """Activation functions of neural networks: elementwise operations that every target has in terms of simpler ones.
 
 Of NaN they are NaN. The attribute `accuracy` says how they are computed:
-  * "accurate", the default: f32 within 4.1 ulp where the result is above 1.2e-36, f64 to 1e-12 of it where it is above
-    1e-300. At infinities they are what they tend to;
+  * "accurate", the default: f32 within 4.1 ulp where the result is a normal number, f64 to 1e-12 of it; a product of a
+    that would be subnormal is 0. At infinities they are what they tend to;
   * "fast": as each of them says, at infinities too.
 """
 
@@ -69,21 +69,21 @@ class SelfGated(Activation):
         return x.at_least(0.0), abs(x)
 
     def gated_parts(self, x: Term, end: float) -> tuple[Term, Term]:
-        """max(a, 0), and |a| where that is below `end`, else 0: there |a| g(-|a|) is less than the error that is
-        allowed, and subnormal numbers on the way to it would take some processors a hundred cycles for each vector."""
+        """max(a, 0), and |a| where that is below `end`, else 0: there |a| g(-|a|) is no normal number, and subnormal
+        ones would take some processors a hundred cycles for each vector."""
         positive, size = self.parts(x)
         return positive, size.is_below(end).choose(size, x.constant(0.0))
 
     def gated(self, positive: Term, size: Term, power: Power) -> Term:
-        """With g(-|a|) = power / (1 + power)."""
+        """With g(-|a|) = power / (1 + power), of a power that is lifted: by itself it may be less than its product
+        with |a|, and subnormal where that is normal."""
         number = power.normal()
-        return positive - size * number / (number + 1.0)
+        return positive - size * number / (number + 2.0**size.format.lift)
 
 
 @register
 class Silu(SelfGated):
-    """a / (1 + e**-a), also called swish; results below 1.2e-36 (f32), 1e-301 (f64) become 0. Fast: within
-    4e-6 * |a|."""
+    """a / (1 + e**-a), also called swish. Fast: within 4e-6 * |a|."""
 
     __slots__ = ()
     opcode = "tcp.silu"
@@ -91,14 +91,19 @@ class Silu(SelfGated):
 
     def term(self, *args: Term) -> Term:
         (x,) = args
-        positive, size = self.gated_parts(x, 87.25 if x.dtype == f32 else 700.0)
-        return self.gated(positive, size, power_of_e(size, scale=-1.0, is_fast=self.is_fast))
+        positive, size = self.gated_parts(x, 91.85678 if x.dtype == f32 else 714.9686572379663)
+        power = power_of_e(size, scale=-1.0, is_fast=self.is_fast, lift=x.format.lift)
+        return self.gated(positive, size, power)
 
     def reference(self, *args: Wide) -> Wide:
-        (x,) = args
-        size = np.minimum(np.abs(x), 800)
-        power = np.exp(-size)
-        return np.maximum(x, 0) - size * power / (1 + power)
+        return silu(*args)
+
+
+def silu(x: Wide) -> Wide:
+    """x / (1 + e**-x)."""
+    size = np.minimum(np.abs(x), 800)
+    power = np.exp(-size)
+    return np.maximum(x, 0) - size * power / (1 + power)
 
 
 @frozen
@@ -110,15 +115,15 @@ class Tail:
     centre: float
     series: tuple[float, ...]
 
-    def parts(self, size: Term) -> tuple[Term, Term]:
-        """s / (s + pole), and the polynomial there."""
+    def parts(self, size: Term, lift: int = 0) -> tuple[Term, Term]:
+        """s / (s + pole), and 2**-lift times the polynomial there."""
         ratio = size / (size + self.pole)
-        return ratio, (ratio - self.centre).polynomial(self.series)
+        return ratio, (ratio - self.centre).polynomial([c * 2.0**-lift for c in self.series])
 
 
 TAIL = {
     f32: Tail(
-        13.0,
+        13.146247,
         3.75,
         0.453125,
         (
@@ -127,7 +132,7 @@ TAIL = {
         ),
     ),
     f64: Tail(
-        37.5,
+        37.615868313955986,
         4.0,
         0.5,
         (
@@ -182,9 +187,10 @@ class Gelu(SelfGated):
     def _by_tail(self, x: Term) -> Term:
         """s Phi(-s) = exp(-s**2 / 2) p(t) t where t = s / (s + pole); what rounding takes from s**2 is made up for."""
         positive, size = self.gated_parts(x, TAIL[x.dtype].end)
-        ratio, minus = TAIL[x.dtype].parts(size)
+        lift = x.format.lift
+        ratio, minus = TAIL[x.dtype].parts(size, lift)
         square = size * size
-        power = power_of_e(square, rest=size.fused(size, -square), scale=-0.5).normal()
+        power = power_of_e(square, rest=size.fused(size, -square), scale=-0.5, lift=lift).normal()
         return (minus * power).times_plus(ratio, positive)
 
     def _by_logistic(self, x: Term) -> Term:
@@ -192,7 +198,7 @@ class Gelu(SelfGated):
         few_bits = 2.0 ** (17 if x.dtype == f32 else 46)  # so that `slope - factor` is exact
         slope = round(TANH_SLOPE * few_bits) / few_bits
         cube = float(x.dtype.numpy.type(TANH_SLOPE * TANH_CUBE))
-        positive, size = self.gated_parts(x, 10.0 if x.dtype == f32 else 21.1)
+        positive, size = self.gated_parts(x, 10.100638 if x.dtype == f32 else 21.176880251785217)
         square = size * size
         factor = square.times_plus(cube, slope)
         twice = size * factor
@@ -200,7 +206,7 @@ class Gelu(SelfGated):
         lost = size.fused(size, -square).times_plus(cube, lost)
         lost = square.times_plus(TANH_SLOPE * TANH_CUBE - cube, lost) + (TANH_SLOPE - slope)
         lost = size.times_plus(lost, size.fused(factor, -twice))
-        return self.gated(positive, size, power_of_e(twice, rest=lost, scale=-1.0))
+        return self.gated(positive, size, power_of_e(twice, rest=lost, scale=-1.0, lift=x.format.lift))
 
     def reference(self, *args: Wide) -> Wide:
         (x,) = args

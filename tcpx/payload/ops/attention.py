@@ -18,7 +18,7 @@ from tcpx.payload.fields import (
 from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import Box, Build, Iterator, IteratorKind
 from tcpx.payload.ir import Attribute, Operation, Value, register
-from tcpx.payload.ops.activation import Silu
+from tcpx.payload.ops.activation import Silu, silu
 from tcpx.payload.ops.arithmetic import Rsqrt
 from tcpx.payload.ops.composite import Composite, Wide, filled, float64, placed, rounded
 from tcpx.payload.ops.contract import Contract
@@ -324,5 +324,4 @@ class Swiglu(Composite):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         gate, up = map(float64, args)
-        silu = np.where(np.isneginf(gate), 0, gate / (1 + np.exp(-gate)))
-        return rounded(silu * up, dtype_of(self.result.type))
+        return rounded(silu(gate) * up, dtype_of(self.result.type))

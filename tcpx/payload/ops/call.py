@@ -395,7 +395,7 @@ class BufferCall(CallBase):
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         callee, formals = self.called, self.formals
         shapes = [shape_of(substitute_type(value.type, self.binding)) for value in formals]
-        args = [a[(..., *(slice(evaluation.size(d)) for d in shape))] for a, shape in zip(args, shapes, strict=True)]
+        args = [a[(..., *(slice(evaluation.extent(d)) for d in shape))] for a, shape in zip(args, shapes, strict=True)]
         written = callee.outputs
         for formal, value in zip(formals, self.operands, strict=True):
             if formal in callee.inputs:

@@ -58,7 +58,7 @@ class ContractBase(Structured):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         letters = {it.name: ascii_letters[k] for k, it in enumerate(self.iterators())}
-        extents = {it.name: evaluation.size(d) for it, d in zip(self.iterators(), self.domain(), strict=True)}
+        extents = {it.name: evaluation.extent(d) for it, d in zip(self.iterators(), self.domain(), strict=True)}
         dtype = self.acc_type.numpy
         wide = accumulator_of(self.acc_type).numpy
         inputs = [_without_digits(a, m, extents) for a, m in zip(args, self.maps(), strict=False)]
@@ -158,6 +158,21 @@ class Contract(ContractBase):
             case _:
                 return ""
 
+    def check_attributes(self) -> None:
+        """As of any operation; each name is that of a dim, or of a digit of one where an operand is indexed."""
+        super().check_attributes()
+        lists = {"lhs": self.lhs_dims, "rhs": self.rhs_dims, "out": self.out_dims}
+        for key, names in lists.items():
+            wrong = next((n for n in names if not n.isidentifier() and (key == "out" or not _DIGIT.fullmatch(n))), None)
+            if wrong is not None:
+                raise self.error(
+                    f"`{key}` lists {json.dumps(wrong)}, which is no dim",
+                    required='names of dims, such as "k"'
+                    + ("" if key == "out" else ', or digits of one, "k/4" and "k%4"'),
+                    found=json.dumps(wrong),
+                    fix=_dim_meant(wrong, key == "out"),
+                )
+
     def iterators(self) -> tuple[Iterator, ...]:
         out = self.out_dims
         read = (map_name(e) for m in self.maps() for e in m)
@@ -197,7 +212,8 @@ class Contract(ContractBase):
         super().verify()
 
 
-_DIGIT = re.compile(r"(.+)([/%])([1-9][0-9]*)")
+_DIGIT = re.compile(r"([^\W\d]\w*)\s*([/%])\s*([1-9][0-9]*)")
+_DIGIT_AS_CALL = re.compile(r"(floordiv|mod)\(\s*([^\W\d]\w*)\s*,\s*([1-9][0-9]*)\s*\)")
 
 
 @cache
@@ -207,6 +223,16 @@ def _expression(name: str) -> Dim:
     if parts is None:
         return Symbol(name).size()
     return DimDigit(parts.group(1), int(parts.group(3)), parts.group(2) == "%").size()
+
+
+def _dim_meant(text: str, is_dim: bool) -> str:
+    """What to write in place of a text that is no dim, and no digit of one if `is_dim` is false."""
+    plain = text.strip()
+    call = _DIGIT_AS_CALL.fullmatch(plain)
+    digit = f"{call[2]}{'/' if call[1] == 'floordiv' else '%'}{call[3]}" if call is not None else plain
+    if plain.isidentifier() or (_DIGIT.fullmatch(digit) and not is_dim):
+        return f'write "{digit}"'
+    return Direction('name the dim by letters, digits and underscores, such as "k"')
 
 
 def _names(indexing_map: IndexingMap) -> tuple[str, ...] | None:

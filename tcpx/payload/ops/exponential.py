@@ -83,13 +83,13 @@ class Scale2(Binary, FloatOnly):
         return (np.asarray(scaled).astype(args[0].dtype),)
 
 
-def power_of_e(x: Term, *, rest: Term | None = None, scale: float = 1.0, is_fast: bool = False) -> Power:
-    """exp(scale * (x + rest)), for a scale that is a power of two or minus that.
+def power_of_e(x: Term, *, rest: Term | None = None, scale: float = 1.0, is_fast: bool = False, lift: int = 0) -> Power:
+    """2**lift * exp(scale * (x + rest)), for a scale that is a power of two or minus that.
 
     n = round(scale * x / ln 2), r = scale * x - n ln 2 in two parts (Cody and Waite, 1980). `scale * x` lies between
     `LOG_ZERO` and `LOG_MOST`; `rest` is what rounding took from x. `is_fast`: within 3e-6.
     """
-    exponent, r = reduced(x, scale)
+    exponent, r = reduced(x, scale, lift)
     if rest is not None:
         r = r + rest
     series = (1.0, 1.0, *(FAST_EXP_SERIES if is_fast else EXP_SERIES[x.dtype]))
@@ -111,10 +111,11 @@ def power_of_at_most_0(x: Term, *, is_fast: bool = False) -> Term:
     return p * power * 2.0**-lift
 
 
-def reduced(x: Term, scale: float = 1.0) -> tuple[Term, Term]:
-    """The integer nearest to scale * x / ln 2 in the low bits of a float, and x - n ln 2 / scale."""
-    exponent = x.times_plus(scale / log(2), x.format.magic)
-    return exponent, remainder(x, exponent - x.format.magic, scale)
+def reduced(x: Term, scale: float = 1.0, lift: int = 0) -> tuple[Term, Term]:
+    """n + lift in the low bits of a float, for the integer n nearest to scale * x / ln 2, and x - n ln 2 / scale."""
+    magic = x.format.magic + lift
+    exponent = x.times_plus(scale / log(2), magic)
+    return exponent, remainder(x, exponent - magic, scale)
 
 
 def remainder(x: Term, n: Term, scale: float = 1.0) -> Term:

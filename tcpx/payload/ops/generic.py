@@ -545,7 +545,7 @@ class Generic(Structured):
         return _run(block, given, build)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        extents = [max(0, evaluation.size(d)) for d in self.counted()]
+        extents = [evaluation.extent(d) for d in self.counted()]
         inputs, held = list(args[: len(self.maps())]), args[len(self.maps()) :]
         numbers = self.neutrals() or (0,) * len(self.results)
         starts = held or [np.full(evaluation.shape(r.type), n) for r, n in zip(self.results, numbers, strict=True)]

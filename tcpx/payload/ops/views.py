@@ -129,7 +129,7 @@ class View(Tileable):
         made = np.full(shape, 0 if self.rest is None else self.rest).astype(args[0].dtype)
         for piece in self._shown(Box.at_origin(shape_of(self.result.type))):
             part = evaluation.select(args[piece.operand], piece.tile).transpose(piece.permutation)
-            sizes = [max(0, evaluation.size(d)) for d in piece.shape]
+            sizes = [evaluation.extent(d) for d in piece.shape]
             if all(sizes):
                 made[evaluation.slices(shape, piece.place)] = part.reshape(sizes)
         return (made,)
