@@ -535,15 +535,16 @@ class Operation:
         return made
 
     def clone_shell(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
-        """A copy without regions; a loop's own variable is renamed and entered into `mapping`."""
+        """A copy without regions; the variable that it binds is renamed and entered into `mapping`."""
         attributes = substitute_attributes(self.attributes, mapping.sizes)
         own = self.attributes.get("var")
         name = rename(self.name) if self.name else ""
         if isinstance(own, Var):
             bounds = own.lower, own.upper, own.step
             replaced = [substitute(d, mapping.sizes) for d in bounds]
-            if name != own.name or any(new is not old for new, old in zip(replaced, bounds, strict=True)):
-                fresh = Var(name, *replaced)
+            called = name or rename(own.name)  # a `gml_st.bind` of a text has no name itself
+            if called != own.name or any(new is not old for new, old in zip(replaced, bounds, strict=True)):
+                fresh = Var(called, *replaced)
                 mapping.sizes[own] = Size.of(fresh)
                 attributes["var"] = fresh
         made = type(self)(
