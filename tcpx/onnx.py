@@ -68,8 +68,8 @@ def model_of(model: OnnxModel) -> Model:
 
 def write(model: OnnxModel | Module, folder: str | Path) -> tuple[Path, ...]:
     """Write the payload of a model as `model.tcp`, in which equal blocks are one function, and its weights as
-    `model.safetensors`, to a folder that is there; `tcpx.load` reads them. Returns the files. Raises OnnxError, and
-    OSError where they cannot be written."""
+    `model.safetensors`, to a folder, which is made if it is missing; `tcpx.load` reads them. Returns the files. Raises
+    OnnxError, and OSError where they cannot be written."""
     if "\0" in str(folder):
         required = "a folder, whose path has no NUL character"
         raise ArgumentError(Diagnostic("the model cannot be written", required=required, found=repr(str(folder))))
@@ -77,6 +77,7 @@ def write(model: OnnxModel | Module, folder: str | Path) -> tuple[Path, ...]:
     payload = model if isinstance(model, Module) else model_of(model).module
     module, constants = apply_schedule(payload, parse_schedule(BLOCKS, "blocks.tcps")).module, payload.constants
     arrays = {name: array for name in constants if (array := constants.get(name)) is not None}
+    Path(folder).mkdir(parents=True, exist_ok=True)
     if arrays:
         write_safetensors(weights, arrays)
     source, module.constants.source = module.constants.source, weights.name if arrays else ""

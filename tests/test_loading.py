@@ -97,6 +97,14 @@ def test_a_module_is_written_too(payloads: dict[str, Any], tmp_path: Path) -> No
     assert tcpx.fingerprint(text) == tcpx.fingerprint(payloads["module"])
 
 
+def test_the_folder_of_a_written_model_is_made(payloads: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "of" / "models"
+    assert tcpx.onnx.write(payloads["model"], folder) == (folder / "model.tcp",)
+    np.testing.assert_array_equal(tcpx.evaluate(folder / "model.tcp", X), WANTED)
+    with pytest.raises(FileExistsError):
+        tcpx.onnx.write(payloads["model"], folder / "model.tcp")
+
+
 def test_tune_takes_a_path(payloads: dict[str, Any]) -> None:
     """As far as it asks for the sizes of the payload."""
     with pytest.raises(tcpx.ArgumentError, match="the size `N` of argument `x` is not known"):

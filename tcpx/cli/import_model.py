@@ -30,7 +30,6 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError("required --state beside --capacity, found --capacity alone")
     model = specialised_model_of(options, state=options.state, capacity=options.capacity)
     module = model.module
-    folder.mkdir(parents=True, exist_ok=True)
     written = tcpx.onnx.write(model, folder)
     print(f"@{module.main.name}: {len(module.main.body.ops)} operations, {len(model.weights)} arrays of weights")
     for port in model.inputs:

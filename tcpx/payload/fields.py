@@ -147,15 +147,18 @@ class TextAttribute(AttributeField[str]):
 
 
 class FlagAttribute(AttributeField[bool]):
-    """True where it is given."""
+    """True or false. An operation leaves out one that is false."""
 
-    required = "true, or left out"
+    required = "true, or false, which is the same as left out"
 
     def __init__(self, key: str = "") -> None:
         super().__init__(key, default=False, example="true")
 
+    def usual(self, op: Operation) -> str:
+        return "false" if op.attributes.get(self.key) in (0, "", "false", "False", "0") else super().usual(op)
+
     def read(self, attribute: Attribute) -> bool | None:
-        return True if attribute is True else None
+        return attribute if isinstance(attribute, bool) else None
 
 
 class ChoiceAttribute(AttributeField[str]):

@@ -13,7 +13,7 @@ from tcpx.cells import text_cell
 from tcpx.limits import DEEPEST_CALLS
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
-from tcpx.payload.fields import AttributeField, Field, NamedOperand, Operand, OptionalOperand, Result
+from tcpx.payload.fields import AttributeField, Field, FlagAttribute, NamedOperand, Operand, OptionalOperand, Result
 from tcpx.payload.memory_effects import Move
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_substitution import are_same
@@ -166,6 +166,8 @@ class Operation:
     """What it may say of any operation of the family."""
     attribute_fields: ClassVar[tuple[AttributeField[object], ...]] = ()
     """The fields that are attributes."""
+    flag_keys: ClassVar[tuple[str, ...]] = ()
+    """The keys of those that are true or false."""
     init = OptionalOperand()
     variadic: ClassVar[bool] = False
     result_count: ClassVar[int | None] = 1
@@ -215,6 +217,7 @@ class Operation:
         if fields != cls.attribute_fields and "attribute_names" not in vars(cls):
             cls.attribute_names = tuple(dict.fromkeys((*(cls.attribute_names or ()), *attributes)))
         cls.attribute_fields = fields
+        cls.flag_keys = tuple(field.key for field in fields if isinstance(field, FlagAttribute))
 
     def __init__(
         self,
@@ -228,6 +231,9 @@ class Operation:
     ) -> None:
         self.operands: list[Value] = []
         self.attributes: dict[str, Attribute] = dict(attributes or {})
+        for key in self.flag_keys:
+            if self.attributes.get(key) is False:
+                del self.attributes[key]
         self.regions: list[Block] = list(regions)
         self.parent: Block | None = None
         self.order = 0
@@ -529,15 +535,16 @@ class Operation:
         return made
 
     def clone_shell(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
-        """A copy without regions; a loop's own variable is renamed and entered into `mapping`."""
+        """A copy without regions; the variable that it binds is renamed and entered into `mapping`."""
         attributes = substitute_attributes(self.attributes, mapping.sizes)
         own = self.attributes.get("var")
         name = rename(self.name) if self.name else ""
         if isinstance(own, Var):
             bounds = own.lower, own.upper, own.step
             replaced = [substitute(d, mapping.sizes) for d in bounds]
-            if name != own.name or any(new is not old for new, old in zip(replaced, bounds, strict=True)):
-                fresh = Var(name, *replaced)
+            called = name or rename(own.name)  # a `gml_st.bind` of a text has no name itself
+            if called != own.name or any(new is not old for new, old in zip(replaced, bounds, strict=True)):
+                fresh = Var(called, *replaced)
                 mapping.sizes[own] = Size.of(fresh)
                 attributes["var"] = fresh
         made = type(self)(

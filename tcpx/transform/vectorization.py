@@ -19,7 +19,7 @@ from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile, compose
-from tcpx.payload.types import TensorType, VectorType, dtype_of, i1, shape_of, with_shape
+from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, i1, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, is_undefined, rename_inside, show_views, source_name
@@ -344,9 +344,9 @@ class Vectorizer:
         shown = source.defining_op
         is_copied = source in self.vectors or source in self.written_in_parts
         is_copied = is_copied or (shown is not None and self.stays_in_memory(shown))
-        if not users or (is_copied and all(isinstance(user, StYield) for user in users)):
+        if not users or (is_copied and all(isinstance(user, StYield) and not gives_scalars(user) for user in users)):
             return
-        in_memory = [user for user in users if isinstance(user, Loop) or self.stays_in_memory(user)]
+        in_memory = [u for u in users if isinstance(u, Loop) or self.stays_in_memory(u) or gives_scalars(u)]
         if in_memory:
             self.rewriter.set_operand(op, 0, self.stored(source))
         if len(in_memory) == len(users) or any(isinstance(user, Loop) for user in users):
@@ -422,6 +422,8 @@ class Vectorizer:
         self.vectors[result] = made.result
 
     def store(self, op: StYield) -> None:
+        if gives_scalars(op):
+            return
         value = op.operands[0]
         definition = value.defining_op
         source = definition.source if isinstance(definition, Materialize) else value
@@ -485,7 +487,7 @@ class Vectorizer:
         return joined[-1]
 
     def structured(self, op: Structured) -> None:
-        if isinstance(op.results[0].type, VectorType):
+        if isinstance(op.results[0].type, VectorType) or gives_scalars(op):
             return
         if self.stays_in_memory(op):
             self.view(op)
@@ -616,6 +618,12 @@ VECTORIZED.add(Vectorizer.store, StYield)
 VECTORIZED.add(Vectorizer.structured, Structured)
 VECTORIZED.add(Vectorizer.read, Read)
 VECTORIZED.add(Vectorizer.stays, Const, Empty, Lead, Prefetch, ToTensor)
+
+
+def gives_scalars(op: Operation) -> bool:
+    """Whether an operation computes or yields scalars alone: these stay scalars next to vectors."""
+    given = op.operands[1:] if isinstance(op, StYield) else op.operands if op.is_terminator else op.results
+    return bool(given) and all(isinstance(value.type, ScalarType) for value in given)
 
 
 def is_table(value: Value, user: Operation) -> bool:

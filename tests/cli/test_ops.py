@@ -40,7 +40,7 @@ def test_operation_page(name: str, tcpx_command: Command) -> None:
     [
         ("gelu", "  approximate: none | tanh (else none)"),
         ("softmax", "  dim: an int, or a list of ints"),
-        ("empty", "  own: true, or left out"),
+        ("empty", "  own: true, or false, which is the same as left out"),
     ],
 )
 def test_operation_page_lists_attributes(name: str, line: str, tcpx_command: Command) -> None:

@@ -156,6 +156,21 @@ REFUSED = {
         "the step of a loop is positive",
         "count up, `%i in 0 to ceildiv(N, 2) step 1`, and use the index `N - 1 - 2 * %i`",
     ),
+    "down to the second": (
+        loop_of("gml_st.yield(%r, %d) tile [%i, 0] [1, 8] drop [0]", "gml_st.for %i in N - 1 to 0 step -1 (%d = %x)"),
+        "the step of a loop is positive",
+        "count up, `%i in 0 to N - 1 step 1`, and use the index `N - 1 - %i`",
+    ),
+    "backwards from the second": (
+        loop_of("gml_st.yield(%r, %d) tile [%i, 0] [1, 8] drop [0]", "gml_st.for %i in 1 to N step -1 (%d = %x)"),
+        "the step of a loop is positive",
+        "count up, `%i in 0 to N - 1 step 1`, and use the index `N - 1 - %i`",
+    ),
+    "down by two between numbers": (
+        loop_of("gml_st.yield(%r, %d) tile [%i, 0] [1, 8] drop [0]", "gml_st.for %i in 10 to 0 step -2 (%d = %x)"),
+        "the step of a loop is positive",
+        "count up, `%i in 0 to 5 step 1`, and use the index `10 - 2 * %i`",
+    ),
     "a row yielded": (
         loop_of("gml_st.yield(%r, %d) tile [%i, 0] [1, 8]"),
         "gml_st.yield: value and subset have one shape",

@@ -80,7 +80,8 @@ def test_a_derived_class_has_the_fields_of_all_its_bases() -> None:
         ("taps = 1, lengths = [true]", "lengths", "a list of ints", "{lengths = [1, 2]}"),
         ("taps = 1, lengths = 4", "lengths", "a list of ints", "{lengths = [1, 2]}"),
         ('taps = 1, lengths = [], mode = "odd"', "mode", "plain | fancy", '{mode = "fancy"}'),
-        ("taps = 1, lengths = [], free = false", "free", "true, or left out", "{free = true}"),
+        ("taps = 1, lengths = [], free = 1", "free", "true, or false, which is the same as left out", "{free = true}"),
+        ("taps = 1, lengths = [], free = 0", "free", "true, or false, which is the same as left out", "{free = false}"),
         ("taps = 1, lengths = [], label = 3", "label", "a text", None),
     ],
 )
@@ -91,6 +92,14 @@ def test_an_attribute_of_another_kind(given: str, key: str, required: str, fix: 
     assert found.message == f"%y (test.declared): the attribute `{key}` is of another kind"
     assert (found.required, found.fix) == (required, fix)
     assert found.payload is not None
+
+
+def test_a_flag_that_is_false_is_left_out() -> None:
+    text = module("test.declared", "taps = 1, lengths = [1], free = false").text()
+    assert text == module("test.declared", "taps = 1, lengths = [1]").text()
+    op = tcpx.parse(text).main.body.ops[0]
+    assert isinstance(op, Declared)
+    assert op.is_free is False
 
 
 def test_an_attribute_that_is_missing() -> None:

@@ -189,3 +189,25 @@ def test_no_more_are_taken_than_there_are() -> None:
     assert "has another shape" in str(message(flat)[0]) or "no operand has the dim" in str(message(flat)[0])
     static = taken.replace("FACT", "").replace("[N]", "4").replace("[K]", "5")
     assert message(static)[:3] == ("%v (tcp.topk): dim 1 of %x has fewer elements than are taken", "at most 4", "5")
+
+
+@pytest.mark.parametrize(
+    ("operation", "flag"),
+    [("tcp.sort", "descending"), ("tcp.argsort", "descending"), ("tcp.topk", "smallest"), ("tcp.topk", "nan_last")],
+)
+def test_a_flag_that_is_false_is_as_left_out(operation: str, flag: str) -> None:
+    results = {"tcp.sort": ["f32"], "tcp.argsort": ["si64"], "tcp.topk": ["f32", "si64"]}[operation]
+    types = [f"tensor<4x{dtype}>" for dtype in results]
+    names = ", ".join(f"%{name}" for name in "yz"[: len(types)])
+    shown = types[0] if len(types) == 1 else f"({', '.join(types)})"
+
+    def text(attributes: str) -> str:
+        head = f"func @f(%x: tensor<4xf32>) -> {shown} {{"
+        return f"{head} {names} = {operation}(%x) {{{attributes}}} : {', '.join(types)} tcp.return({names}) }}"
+
+    given, left_out = tcpx.parse(text(f"dim = 0, {flag} = false")), tcpx.parse(text("dim = 0"))
+    assert given.text() == left_out.text()
+    assert given.text() != tcpx.parse(text(f"dim = 0, {flag} = true")).text()
+    x = np.array([3.0, np.nan, -1.0, 2.0], np.float32)
+    for found, wanted in zip(tcpx.evaluate(given, x), tcpx.evaluate(left_out, x), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -319,9 +319,11 @@ def _bound(value: Value | None) -> str | None:
 
 
 def counting_up(variable: str, first: Dim, end: Dim, by: int) -> str:
-    """What to write for a loop that counts down from `first` to above `end`, or over the same range backwards."""
-    is_descending = is_less_equal(end, first) is True
-    count, last = (ceildiv(first - end, by), first) if is_descending else (ceildiv(end - first, by), end - 1)
+    """What to write for a loop that counts down from `first` to above `end`, or over the same range backwards: where it
+    provably rises, or only its end has a symbol."""
+    rises = is_less_equal(first, end) is True or (isinstance(first, int) and not isinstance(end, int))
+    is_backwards = rises and is_less_equal(end, first) is not True
+    count, last = (ceildiv(end - first, by), end - 1) if is_backwards else (ceildiv(first - end, by), first)
     step = variable if by == 1 else f"{by} * {variable}"
     head = f"{variable} in 0 to {to_text(count)} step 1"
     return Direction(f"count up, `{head}`, and use the index `{to_text(last)} - {step}`")

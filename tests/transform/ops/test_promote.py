@@ -220,7 +220,7 @@ def test_an_attribute_that_is_wrong() -> None:
     diagnostic = caught.value.diagnostic
     assert (diagnostic.message, diagnostic.required, diagnostic.found) == (
         "%x (tcp.empty): the attribute `own` is of another kind",
-        "true, or left out",
+        "true, or false, which is the same as left out",
         "own = 3",
     )
     made = Empty.of(tcpx.parse(PRODUCT).main.returned[0].type)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tcpx
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Module
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.vector import Read, ToTensor
-from tcpx.payload.types import VectorType, shape_of
+from tcpx.payload.types import VectorType, f32, shape_of, si32
 from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, ROWS, Sizes, check, refusal, run
 
 SIZES: tuple[Sizes, ...] = tuple(
@@ -308,3 +310,51 @@ def test_a_read_of_too_many_registers_is_refused_where_it_is_made() -> None:
         'let y = match one "y" in root\nlet t = tile(y, sizes: [d0: 80], tail: pad)\nvectorize(t)',
     )
     assert "would hold" in found.message or "instructions" in found.message
+
+
+CARRIED = """func @f(%a: tensor<8xf32>, %n: tensor<si32>) -> (tensor<8xf32>, tensor<si32>, tensor<f32>) {
+  %lim = gml_st.materialize(%n) point [] : si32
+  %zero = tcp.const {value = 0.0} : f32
+  LOOP
+    %s = tcp.add(%d, %a) : tensor<8xf32>
+    gml_st.yield(%s, %d) full
+    %k1 = tcp.add(%k, %lim) : si32
+    gml_st.yield(%k1, %k) full
+    %e = gml_st.materialize(%s) point [3] : f32
+    %q1 = ELEMENT : f32
+    gml_st.yield(%q1, %q) full
+    STOP
+  } : TYPES si32, f32, tensor<8xf32>
+  %ct = tcp.broadcast(%c) {dims = []} : tensor<si32>
+  %zt = tcp.broadcast(%z) {dims = []} : tensor<f32>
+  tcp.return(%y, %ct, %zt)
+}
+"""
+COUNTED = {"LOOP": "%c, %z, %y = gml_st.for %i in 0 to 4 (%k = %lim, %q = %zero, %d = %a) {", "STOP": "", "TYPES": ""}
+ON_CONDITION = {
+    "LOOP": """%most = tcp.const {value = 40} : si32
+      %first = tcp.less(%lim, %most) : i1
+      %g, %c, %z, %y = gml_st.while (%go = %first, %k = %lim, %q = %zero, %d = %a) {""",
+    "STOP": "%more = tcp.less(%k1, %most) : i1 gml_st.yield(%more, %go) full",
+    "TYPES": "i1,",
+}
+
+
+@pytest.mark.parametrize("loop", [COUNTED, ON_CONDITION])
+@pytest.mark.parametrize("element", ["tcp.add(%q, %e)", "tcp.max(%e, %q)", ""])
+def test_scalars_beside_vectors_stay_scalars(loop: dict[str, str], element: str) -> None:
+    text = CARRIED.replace("%q1 = ELEMENT : f32", f"%q1 = {element} : f32" if element else "")
+    text = text if element else text.replace("%q1", "%e")
+    for word, by in loop.items():
+        text = text.replace(word, by)
+    schedule = tcpx.parse_schedule(
+        'language 1\nschedule main(root: func) {\nlet s = match one "s" in root\nvectorize(parent(s))\n}'
+    )
+    done = run(text, 'let s = match one "s" in root\nvectorize(parent(s))')
+    types = {op.name: op.results[0].type for op in done.module.main.walk() if op.opcode in ("tcp.add", "tcp.max")}
+    assert types == {"s": VectorType((8,), f32), "k1": si32} | ({"q1": f32} if element else {})
+    a, n = np.array([1.0, -0.0, np.inf, 2.5, np.nan, -3.0, 0.1, 7.0], np.float32), np.array(13, np.int32)
+    wanted = tcpx.evaluate(tcpx.parse(text), a, n)
+    for found in (tcpx.evaluate(done.module, a, n), tcpx.compile(tcpx.parse(text), schedule)(a, n)):
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
