@@ -351,3 +351,13 @@ def test_a_broken_text_is_an_error_of_tcpx(text: str, edits: list[tuple[float, i
         text = " ".join(words)
     with suppress(TcpxError):
         parse(text)
+
+
+@pytest.mark.parametrize("text", ["func @NAME() ", "func @f(%x: f32) -> f32 {\n  %y = NAME(%x) : ", "NAME\n  func f"])
+def test_a_long_name_before_an_error_takes_no_time(text: str) -> None:
+    """Patterns of other languages take time that grows with the square of a line; this would not end."""
+    with pytest.raises(ParseError):
+        parse(text.replace("NAME", "a" * 10_000_000))
+    with pytest.raises(ParseError) as caught:
+        parse(text.replace("NAME", "a" * 100))
+    assert caught.value.diagnostic.message == "the text does not follow the grammar"

@@ -13,6 +13,9 @@ _HERE: Final = "here"
 QUOTES: Final = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b'"
 """What editors and other languages put around a text where `"` is required."""
 
+_LONGEST: Final = 1000
+"""Characters of lines that are compared with patterns: the time of some grows with the square of the length."""
+
 Fix = str | Callable[[re.Match[str]], str | None]
 
 
@@ -51,7 +54,11 @@ def habits(*entries: tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, st
 
 
 def recognize(known: Iterable[Habit], before: str, line: str, column: int) -> Recognized | None:
-    """The first habit that fits a line with an error at a column from 1, and the line before it."""
+    """The first habit that fits a line with an error at a column from 1, and the line before it, if that is no longer
+    than what people write. None for a line that is."""
+    before = before if len(before) <= _LONGEST else ""
+    if len(line) > _LONGEST:
+        return None
     text = f"{before}\n{line[: column - 1]}{AT}{line[column - 1 :]}"
     for habit in known:
         match = habit.pattern.search(text)
