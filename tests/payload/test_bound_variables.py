@@ -58,3 +58,30 @@ def test_two_copies_of_a_function_have_two_variables() -> None:
         wanted = tcpx.evaluate(tcpx.parse(TWICE), *given)
         np.testing.assert_array_equal(wanted, np.where(np.arange(5) < n, x * 2, x) * np.where(np.arange(5) < m, 2, 1))
         np.testing.assert_array_equal(kernel(*given), wanted)
+
+
+def test_two_variables_of_a_function_are_two_in_the_kernel() -> None:
+    """Both had the name "" in the copy that is compiled, so both loops ran to the second."""
+    text = """func @f(%x: tensor<[N]xf32>, %n: tensor<si32> in 0 to N + 1, %m: tensor<si32> in 0 to N + 1)
+        -> tensor<[N]xf32> symbols [N] {
+      %k = gml_st.materialize(%n) point [] : si32
+      gml_st.bind(%k) {var = %a in 0 to N + 1}
+      %l = gml_st.materialize(%m) point [] : si32
+      gml_st.bind(%l) {var = %b in 0 to N + 1}
+      %y = gml_st.for %i in 0 to %a (%d = %x) {
+        %e = gml_st.materialize(%x) point [%i] : f32
+        %s = tcp.add(%e, %e) : f32
+        gml_st.yield(%s, %d) point [%i]
+      } : tensor<[N]xf32>
+      %z = gml_st.for %j in 0 to %b (%d = %y) {
+        %e = gml_st.materialize(%y) point [%j] : f32
+        %s = tcp.add(%e, %e) : f32
+        gml_st.yield(%s, %d) point [%j]
+      } : tensor<[N]xf32>
+      tcp.return(%z)
+    }
+    """
+    given = (np.ones(5, np.float32), np.array(1, np.int32), np.array(4, np.int32))
+    found = tcpx.compile(tcpx.parse(text))(*given)
+    np.testing.assert_array_equal(found, tcpx.evaluate(tcpx.parse(text), *given))
+    np.testing.assert_array_equal(found, np.array([4, 2, 2, 2, 1], np.float32))

@@ -331,6 +331,35 @@ def test_an_error_stands_alone_in_a_traceback(text: str) -> None:
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+ATTRIBUTES = "`contraction` or `promise` or `target` or `strided` or `ranges` or `inout` or `numbers` or `result_names`"
+OF_LOWERED = "`results` or `remarks` or `workspace` or `workspace_live` or `threads`"
+OF_ROWS = "`in_place` or `alignment` or `scratch` or `contract`"
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "required", "fix"),
+    [
+        ("contract = false", "contract", "`row`", "write contraction = false"),
+        ("contraction = false, strides = [0]", "strides", "`row`", "write strided = [0]"),
+        ("foo = 3", "foo", "`row`", None),
+        ('row = "r", aligned = [4]', "aligned", f"`row` or {OF_ROWS}", "write alignment = [4]"),
+    ],
+)
+def test_a_function_has_no_other_attributes(given: str, name: str, required: str, fix: str | None) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse(f"func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {{{given}}} {{ tcp.return(%x) }}")
+    found = caught.value.diagnostic
+    assert (found.message, found.found) == (f"a function has no attribute `{name}`", f"`{name}`")
+    assert (found.required, found.fix) == (f"{ATTRIBUTES} or {required} or {OF_LOWERED}", fix)
+    assert found.payload is not None
+    assert found.payload.span == name
+
+
+def test_a_function_that_stands_for_a_row_has_those_of_rows() -> None:
+    text = 'func @f(%x: tensor<4xf32>) -> tensor<4xf32> {row = "r", contract = ["nonempty"]} {\n  tcp.return(%x)\n}\n'
+    assert parse(text).text() == text
+
+
 ALPHABET = st.sampled_from(
     ["%x", "%i", "%o", "M", "4", "0", "-", "+", "*", "(", ")", "[", "]", "{", "}", ",", ":", "=", "<", ">", "x", "f32"]
     + ["si8", "tensor", "vector", "min", "mod", "tile", "drop", "tcp.add", "tcp.matmul", "tcp.generic", "tcp.yield"]

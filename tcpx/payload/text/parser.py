@@ -42,6 +42,7 @@ from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.dims import counting_up
 from tcpx.payload.text.file import UnreadableError, read_text
+from tcpx.payload.text.function_attributes import check_function_attributes
 from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
 from tcpx.payload.text.subset_forms import SubsetReader
@@ -186,6 +187,7 @@ class _ModuleParser(SubsetReader):
         arguments = child(node, "arguments")
         func = FuncOp(name[1:], self._arguments(arguments, scope), list(scope.symbols.values()))
         func.location = self.source.location(name)
+        check_function_attributes(self.source, child(node, "attributes"))
         func.attributes.update(self.attributes(child(node, "attributes"), scope))
         self._define_arguments(arguments, func.body, scope)
         self._mark_strided(func, arguments, child(node, "func_results"))
