@@ -70,9 +70,18 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
 
 
 def still_holds(read: Materialize, point: InsertPoint) -> bool:
-    """Whether what a subset was read of holds the same at a point after it."""
+    """Whether what a subset was read of holds the same at a point after it, whatever steps do later. A destination does
+    where one operation of the body is around both, with no yield to it."""
     dest = read.operands[0]
-    return not is_destination(dest) or not changes_between(dest, InsertPoint.before(read), point)
+    here, at = point.block.parent, InsertPoint.before(read)
+    return not is_destination(dest) or (
+        not changes_between(dest, at, point) and here is not None and any(here.is_in(op) for op in _around(read, dest))
+    )
+
+
+def _around(read: Operation, dest: Value) -> list[Operation]:
+    """The operation of the body of a destination's loop that a read of it is in, if it is in one."""
+    return [op for op in read.ancestors() if op.parent is dest.owner]
 
 
 def changes_between(dest: Value, one: InsertPoint, other: InsertPoint) -> bool:

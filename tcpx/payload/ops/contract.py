@@ -230,8 +230,10 @@ def _dim_meant(text: str, is_dim: bool) -> str:
     plain = text.strip()
     call = _DIGIT_AS_CALL.fullmatch(plain)
     digit = f"{call[2]}{'/' if call[1] == 'floordiv' else '%'}{call[3]}" if call is not None else plain
-    if plain.isidentifier() or (_DIGIT.fullmatch(digit) and not is_dim):
-        return f'write "{digit}"'
+    if plain.isidentifier():
+        return f'write "{plain}"'
+    if _DIGIT.fullmatch(digit) and not is_dim:
+        return Direction(f'write "{digit}"')  # its other digit may be missing, too
     return Direction('name the dim by letters, digits and underscores, such as "k"')
 
 
