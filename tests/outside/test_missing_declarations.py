@@ -159,7 +159,7 @@ class Unnumbered(Plain):
 
     __slots__ = ()
     opcode = "own.sum"
-    init, is_exact = OptionalOperand(), FlagAttribute("exact")
+    init, exact = OptionalOperand(), FlagAttribute("exact")
 
     def positions(self) -> tuple[Position, ...]:
         return (Position(dims("j")[0], si64),)

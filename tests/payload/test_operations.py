@@ -464,5 +464,5 @@ def test_a_dim_of_a_contraction_is_an_identifier(lhs: str, out: str, message: st
     assert error.message == f"%z (tcp.contract): {message}"
     digits = "" if message.startswith("`out`") else ', or digits of one, "k/4" and "k%4"'
     assert error.required == f'names of dims, such as "k"{digits}'
-    assert error.found in message
+    assert str(error.found) in message
     assert error.fix == (fix or 'name the dim by letters, digits and underscores, such as "k"')

@@ -8,6 +8,7 @@ import pytest
 
 import tcpx
 from tcpx.payload.ir import Operation
+from tcpx.payload.ops.gml_st import Materialize, full_like
 from tcpx.payload.ops.memory import View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.transform import declaration
@@ -24,9 +25,13 @@ func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 EDITS: dict[str, Callable[[Rewriter, Operation, Operation], object]] = {
     "%a (tcp.exp): a used operation cannot be erased": lambda rewriter, a, b: rewriter.erase(a),
     "%a (tcp.exp): a used result cannot be removed": lambda rewriter, a, b: rewriter.remove_result(a, 0),
-    "tcp.return: only a structured operation can be generalized": lambda rewriter, a, b: general(a.func.body.ops[-1]),
+    "tcp.return: only a structured operation can be generalized": lambda rewriter, a, b: general(
+        next(iter(b.results[0].users))
+    ),
     "only memory has another shape": lambda rewriter, a, b: View.of(a.result, (2, 2)),
-    "tcp.exp: the operation stands in no block": lambda rewriter, a, b: InsertPoint.before(type(a).of(a.result)),
+    "gml_st.materialize: the operation stands in no block": lambda rewriter, a, b: InsertPoint.before(
+        Materialize.of(a.results[0], full_like(a.results[0]))
+    ),
 }
 
 
