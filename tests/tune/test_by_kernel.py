@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,8 @@ from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import ModelStudy
 from tcpx.tune.progress import Progress
 from tcpx.tune.rivals import Rivals
+from tcpx.tune.slots import Begun, Slot
+from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Comparison
 from tcpx.tuned import TunedRecord, read_records
 from tests.tune.test_records_of_functions import ROWS, net
@@ -37,8 +39,25 @@ PROGRAM = tcpx.parse_schedule(SCHEDULE)
 ONE = net(2, ops=("max",), constant=True)
 TWO = net(3, ops=("max", "sub"), constant=True)
 EFFORT = Effort(rungs=(3, 5), shortest=2e-4, width=1.0, patience=0.0, most=2.0)
-"""Enough to tell one from six times as fast."""
 Tune = Callable[..., ModelStudy]
+
+
+@pytest.fixture(autouse=True)
+def _times_follow_from_the_params(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates run, and their times are computed: a machine that does other work decides no test."""
+    seconds: dict[int, float] = {}
+    begin, sample = Slot.begin, Slot.sample
+
+    def begun(slot: Slot, number: int, params: Mapping[str, Value] | None) -> Begun:
+        fast = sum(not value for name, value in (params or {}).items() if name.endswith("slow"))
+        seconds[id(slot)] = 1e-3 * 0.5**fast
+        return begin(slot, number, params)
+
+    def sampled(slot: Slot, example: int, shortest: float) -> tuple[float, float]:
+        return seconds[id(slot)], sample(slot, example, shortest)[1]
+
+    monkeypatch.setattr(Slot, "begin", begun)
+    monkeypatch.setattr(Slot, "sample", sampled)
 
 
 @pytest.fixture
