@@ -202,7 +202,7 @@ REFUSED = {
         + BRANCH_ON.replace("%c", "%g").replace("tcp.yield(%x)", "tcp.yield(%r)", 1)
         + TAIL,
         "%y (gml_st.if): each branch yields the results",
-        None,
+        "yield tensor<[N]x8xf32> in both branches",
     ),
     "no condition": (
         loop_of("gml_st.yield(%x, %d) full", "gml_st.while (%d = %x)"),

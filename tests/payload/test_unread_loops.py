@@ -40,3 +40,32 @@ def test_a_loop_that_nothing_reads_is_a_remark(tmp_path: Path, capsys: pytest.Ca
     payload.write_text(module.text())
     assert main(["check", str(payload)]) == 0
     assert remark.message in capsys.readouterr().err
+
+
+BRANCH = """\
+func @f(%x: tensor<[N]xf32>, %c: i1) -> tensor<[N]xf32> symbols [N] {
+  gml_st.if %c {
+    %y = tcp.exp(%x) : tensor<[N]xf32>
+  }
+  %z = gml_st.for %i in 0 to N step 1 (%d = %x) {
+    gml_st.if %i > 3 {
+      %a = gml_st.materialize(%x) tile [%i] [1] : tensor<1xf32>
+      gml_st.yield(%a, %d) tile [%i] [1]
+    }
+  } : tensor<[N]xf32>
+  tcp.return(%z)
+}
+"""
+
+
+def test_a_branch_that_does_nothing_is_a_remark() -> None:
+    (remark,) = unread_loops(tcpx.parse(BRANCH))
+    assert remark.message == "gml_st.if is left out: nothing reads what its branches compute"
+    assert remark.fix == "write %y = gml_st.if .. { .. tcp.yield(%y) } else { tcp.yield(..) } : tensor<[N]xf32>"
+    text = BRANCH.replace("gml_st.if %c", "%u = gml_st.if %c").replace(
+        "  }\n  %z", "    tcp.yield(%y)\n  } else { tcp.yield(%x) } : tensor<[N]xf32>\n  %z"
+    )
+    (remark,) = unread_loops(tcpx.parse(text))
+    assert (remark.message, remark.fix) == (
+        "%u is left out: nothing reads what its branches compute", "return %u",
+    )  # fmt: skip

@@ -120,7 +120,7 @@ def refused_module(module: Module) -> Diagnostic:
             "%y = gml_st.if M < 4 { tcp.yield(%x) } : tensor<[M]x8xf32>",
             "%y (gml_st.if): each branch yields the results",
             "tensor<[M]x8xf32>",
-            "nothing",
+            "nothing in the second branch",
         ),
         (
             "gml_st.yield(%x, %x) tile [0, 0] [M, 8]",

@@ -251,26 +251,37 @@ class Conditional(Operation):
 
     def verify(self) -> None:
         for k, block in enumerate(self.regions):
-            end = block.terminator
-            given = [v.type for v in end.operands] if end is not None else []
+            given = _types_yielded(block)
             wanted = [r.type for r in self.results]
-            if end is None or (given != wanted and _known(given, known := facts_in(self, k)) != _known(wanted, known)):
+            is_same = given == wanted or _known(given, known := facts_in(self, k)) == _known(wanted, known)
+            if block.terminator is None or not is_same:
                 raise self.error(
                     "each branch yields the results",
-                    required=", ".join(str(r.type) for r in self.results) or "nothing",
-                    found=", ".join(map(str, given)) or "nothing",
-                    fix=self._yield_unchanged()
-                    if k == 1 and end is not None and [*block.ops] == [end] and not given
-                    else None,
+                    required=_listed(wanted),
+                    found=f"{_listed(given)} in the {'second' if k else 'first'} branch",
+                    fix=self._what_to_yield(k, given),
                 )
 
-    def _yield_unchanged(self) -> str:
-        """The branch that is missing: it yields values from before the condition that the other one reads."""
+    def _what_to_yield(self, branch: int, given: Sequence[Type]) -> str:
+        """The yield that is missing in a branch, or the type of what both branches yield."""
+        yields = [inner for inner in self.regions[branch].ops if inner is not self.regions[branch].terminator]
+        if not given and branch == 1 and not yields:
+            return Direction(f"write `else {{ tcp.yield({self._unchanged()}) }}` behind the first branch")
+        if not given:
+            computed = [value for inner in reversed(yields) for value in inner.results]
+            names = [next((f"%{v.name}" for v in computed if v.type == r.type), "%..") for r in self.results]
+            return Direction(f"end the {'second' if branch else 'first'} branch with tcp.yield({', '.join(names)})")
+        if all(_types_yielded(block) == given for block in self.regions):
+            names = "" if self.results else "name the results, `%y = gml_st.if`, and "
+            return Direction(f"{names}write `: {_listed(given)}` behind the branches")
+        return Direction(f"yield {_listed([r.type for r in self.results])} in both branches")
+
+    def _unchanged(self) -> str:
+        """The values from before the condition that the first branch reads, which the other one can yield."""
         ops = [inner for op in self.then.ops for inner in op.walk()]
         own = {result for op in ops for result in op.results}
         read = [value for op in ops for value in op.operands if value not in own]
-        names = [next((f"%{v.name}" for v in read if v.type == r.type), "%..") for r in self.results]
-        return Direction(f"write `else {{ tcp.yield({', '.join(names)}) }}` behind the first branch")
+        return ", ".join(next((f"%{v.name}" for v in read if v.type == r.type), "%..") for r in self.results)
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         ends = (block.terminator for block in self.regions)
@@ -319,6 +330,14 @@ class IfValue(Conditional):
 def _is_destination(value: Value) -> bool:
     """Whether later operations write to parts of a tensor."""
     return isinstance(value.owner, Block) and isinstance(value.owner.parent, Loop)
+
+
+def _types_yielded(block: Block) -> list[Type]:
+    return [value.type for value in block.terminator.operands] if block.terminator is not None else []
+
+
+def _listed(types: Sequence[Type]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
 
 
 def _known(types: Sequence[Type], facts: Facts) -> list[Type]:

@@ -32,7 +32,7 @@ from tcpx.payload.sizes import (
     to_text,
 )
 from tcpx.payload.subsets import Tile
-from tcpx.payload.text.hints import dtype_fix
+from tcpx.payload.text.hints import compared, dtype_fix
 from tcpx.payload.text.scope import Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, tokens
 from tcpx.payload.types import SCALARS, SPACES, BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, i1
@@ -44,6 +44,7 @@ _BARE_SYMBOLS: Final = re.compile(rf"((?:(?:[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*)x)
 """What stands in the place of an element type where symbols lack their brackets: `NxMx4xf32`."""
 EXTREMA: Final = {kind.word: kind for kind in (Min, Max)}
 DIVISIONS: Final = {kind.word: kind for kind in (FloorDiv, CeilDiv, Mod)}
+_ELEMENT_FIRST: Final = Direction("read an element, gml_st.materialize(..) point [..], and compare that by tcp.greater")
 ALWAYS = Comparison("==", 0, 0)
 """How the predicate that always holds is written."""
 
@@ -200,6 +201,34 @@ class DimReader:
             lhs, rhs = (self.dim(n, scope) for n in nodes(comparison))
             found.append(Comparison(_RELATIONS[tokens(comparison)[0]], lhs, rhs))
         return Predicate(() if found == [ALWAYS] else tuple(found))
+
+    def check_compares_sizes(self, condition: Node, scope: Scope) -> None:
+        """Raise ParseError where the condition of a branch compares a value that is computed."""
+        for comparison in children(condition, "comparison"):
+            names = [tokens(side)[0][1:] for side in children(comparison, "variable")]
+            values = [value for n in names if scope.variable(n) is None and (value := scope.value(n)) is not None]
+            if not values or i1 in (value.type for value in values):
+                continue
+            lhs, rhs = (self._as_operand(side) for side in nodes(comparison))
+            raise self.source.error(
+                comparison,
+                "a condition compares sizes and loop variables",
+                required="values to be compared by an operation, whose result is the condition",
+                found=", ".join(f"%{value.name}: {value.type}" for value in values),
+                fix=compared(lhs, rhs, tokens(comparison)[0])
+                if all(isinstance(value.type, ScalarType) for value in values)
+                else _bound(values[0]) or _ELEMENT_FIRST,
+            )
+
+    def _as_operand(self, node: Node) -> str:
+        """How an operation reads a side of a comparison."""
+        match node.data:
+            case "variable" | "number":
+                return str(tokens(node)[0])
+            case "negation" if nodes(node)[0].data == "number":
+                return f"-{self._as_operand(nodes(node)[0])}"
+            case _:
+                return "%size"  # of a tcp.index_value
 
     def tile(self, node: Node, scope: Scope) -> Tile:
         """`tile [offsets] [sizes] [strides] drop [dims]`."""

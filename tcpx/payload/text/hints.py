@@ -12,6 +12,7 @@ _VALUE: Final = r"%[\w./~]+"
 _TYPE: Final = r"(?P<type>(?:tensor|vector)<[^<>]*>|\w+)"
 _OPERANDS: Final = rf"\((?:\s*{_VALUE}\s*,)*\s*"
 _NUMBER: Final = r"-?(?:[0-9][\w.]*|inf\b|nan\b)"
+_COMPARED: Final = rf"{_VALUE}|-?[0-9][\w.{AT}]*"
 _NO_OPERATORS: Final = "each computation is an operation: there are no operators"
 _ATTRIBUTES_LAST: Final = "attributes stand in braces, after the operands"
 _BRACES: Final = "`{` before the attributes, `}` after them"
@@ -31,6 +32,18 @@ _OPERATIONS: Final[Mapping[str, str]] = {
 def _operation_of(match: re.Match[str]) -> str | None:
     name = _OPERATIONS.get(match["sign"].replace(AT, "").strip())
     return f"write tcp.{name}({match['a']}, {match['b']})" if name is not None else None
+
+
+def _computed_before(match: re.Match[str]) -> str | None:
+    computed = _operation_of(match)
+    return Direction(f"{computed.replace('write', 'compute it before: %t =')} : TYPE, and use %t") if computed else None
+
+
+def compared(lhs: str, rhs: str, relation: str) -> str:
+    """How a branch is on a comparison of values that are computed."""
+    test = f"%holds = tcp.{_OPERATIONS[relation]}({lhs}, {rhs}) : i1"
+    test += ", where %size = tcp.index_value {value = ..} : si64" if "%size" in (lhs, rhs) else ""
+    return Direction(f"compare them before it: {test}, then gml_st.if %holds {{")
 
 
 def _as_attributes(match: re.Match[str]) -> str:
@@ -107,10 +120,17 @@ _HABITS: Final = habits(
     (rf"\bin\s+range\s*{AT}\(", _RANGE),
     (rf"gml_st\.(?:for|parallel|while)\s+{_VALUE}\s+in\b[^{{]*{AT}\.\.", _RANGE),
     (
-        rf"^\s*(?:{_VALUE}\s*=\s*)?(?P<here>(?:scf\.|stablehlo\.)?while\b).*{AT}",
+        rf"^\s*(?:{_VALUE}\s*=\s*)?(?P<here>(?:(?:scf\.|stablehlo\.)?while\b.*|gml_st\.while\s+{_VALUE}\s*){AT})",
         Direction("write a loop on a condition so: gml_st.while (%go = %first, %d = %init) { .. } : i1, TYPE"),
     ),
     (rf"gml_st\.if\s*(?P<here>\(\s*(?P<a>{_VALUE})\s*\))\s*{AT}", r"write \g<a>", "a condition has no parentheses"),
+    (
+        rf"gml_st\.if\s*(?P<here>\(?\s*(?P<a>{_COMPARED})\s*{AT}?(?P<sign>[<>=!]=|[<>])"
+        rf"\s*(?P<b>{_COMPARED})\s*\)?)",
+        lambda match: compared(match["a"].replace(AT, ""), match["b"].replace(AT, ""), match["sign"]),
+        "a condition compares sizes and loop variables",
+        "values to be compared by an operation, whose result is the condition",
+    ),
     (rf"gml_st\.if\s+{_VALUE}\s*(?P<here>{AT}:\s*\w+)", "remove it: a condition has no type"),
     (
         rf"gml_st\.if\s+(?:not\s+|!\s*)?{AT}[!%]",
@@ -168,6 +188,11 @@ _HABITS: Final = habits(
         rf"=\s*(?P<here>{AT}{_VALUE}(?:\s*[-+*/@<>&|%].*?)?)\s*:",
         Direction("write one operation in each statement: %t = tcp.mul(%a, %b) : TYPE, then tcp.add(%t, %c)"),
         _NO_OPERATORS,
+    ),
+    (
+        rf"\([^()]*?(?P<here>(?P<a>{_VALUE}|{_NUMBER})\s*{AT}(?P<sign>\*\*|//|<<|>>|[<>=!]=|&&|\|\||[-+*/@%<>&|^])"
+        rf"\s*(?P<b>{_VALUE}|{_NUMBER}))\s*[,)]",
+        _computed_before, _NO_OPERATORS,
     ),
     # operands and attributes
     (

@@ -585,6 +585,8 @@ class _ModuleParser(SubsetReader):
     def _conditional(self, node: Node, scope: Scope) -> Operation:
         truth, condition = child(node, "truth"), child(node, "condition")
         value = self._use(tokens(truth)[0], scope) if truth is not None else None
+        if condition is not None:
+            self.check_compares_sizes(condition, scope)
         predicate = self.condition(condition, scope) if condition is not None else None
         branches: list[Block] = []
         otherwise = child(node, "else_body")

@@ -77,6 +77,10 @@ _ENTRIES: tuple[tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, str, st
             "`tile(mm, [m: 6, n: 16])`; docs/coming-from.md has a table"
         ),
     ),
+    (
+        rf"\b(?:let\s+{_NAME}(?:\s*,\s*{_NAME})*|knob\s+(?:separate\s+)?{_NAME}\s*:\s*\w+)\s*"
+        rf"(?P<here>{AT}==)", "write `=`", "a name is bound by a single `=`",
+    ),
     # calls
     (
         rf"(?:^|[{{;])\s*(?P<here>(?!{_KEYWORDS}\b)(?P<step>{_NAME})\s+{AT}(?P<first>{_NAME}(?:\.\w+(?:\([^()]*\))?)*)"
@@ -123,7 +127,15 @@ _ENTRIES: tuple[tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, str, st
         rf"(?P<here>\bknob\s+(?:separate\s+)?{_NAME}\s*:\s*\w+)\s*{AT}in\s+\[?\s*(?P<a>[\w.\"]+?)(?=\.\.|[,\]\s])",
         r"write `\g<here> = \g<a>`", "a knob has a default",
     ),
-    (rf"\bknob\s+(?:separate\s+)?{_NAME}\s*:\s*\w+\s*{AT}\s*$", Direction("write a default after it, such as `= 4`")),
+    (
+        rf"(?P<here>\bknob\s+(?:separate\s+)?{_NAME}\s*:\s*\w+)\s*{AT}\s*(?:$|//|[;}}])",
+        Direction(r"write `\g<here> = 4`, with a default of its type"), "a knob has a default", "`=` and a value",
+    ),
+    (
+        rf"(?P<here>\bknob\s+(?:separate\s+)?{_NAME})\s*{AT}\s*(?:$|//|[;}}]|in\b)",
+        Direction(r"write `\g<here>: int = 4`, with a type and a default"), "a knob has a type and a default",
+        "`:` and a type, `=` and a value",
+    ),
     (rf"(?P<here>\bknob\s+(?P<name>{_NAME})\s*{AT}=\s*(?P<value>[^\s]+))", _typed_knob, "a knob has a type"),
     (
         rf"\b(?P<item>schedule|sequence)\s+\w+\((?P<here>(?P<name>{_NAME})\s*){AT}[,)]", _parameter,

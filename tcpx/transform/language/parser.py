@@ -223,10 +223,11 @@ def _unexpected(found: str) -> str:
 
 
 def _is_bound(known: Diagnostic, before: list[Token]) -> bool:
-    """Whether a name that would be bound is bound already: `a = 4` behind `let a = 3`."""
+    """Whether a name that would be bound is bound by an earlier statement: `a = 4` behind `let a = 3`."""
     binds = re.fullmatch(r"write `let (.*) =`", known.fix or "")
     names = re.findall(r"\w+", binds[1]) if binds is not None else []
-    return any(t in names and b.type in ("LET", "COMMA") for b, t in pairwise(before))
+    earlier = before[: len(before) - len(_statement(before))]
+    return any(t in names and b.type in ("LET", "COMMA") for b, t in pairwise(earlier))
 
 
 def _division_in(source: Source, bracket: Token) -> str | None:
@@ -265,7 +266,12 @@ def expected_words(accepted: set[str]) -> str:
 
 def _line(token: Token, before: list[Token]) -> list[Token]:
     """The tokens of a statement up to one of them."""
-    return [*before[next((k + 1 for k in range(len(before) - 1, -1, -1) if before[k].type in _STARTERS), 0) :], token]
+    return [*_statement(before), token]
+
+
+def _statement(before: list[Token]) -> list[Token]:
+    """The tokens of the statement that the last of them stand in."""
+    return before[next((k + 1 for k in range(len(before) - 1, -1, -1) if before[k].type in _STARTERS), 0) :]
 
 
 def _foreign_word(source: Source, token: Token, before: list[Token]) -> Diagnostic | None:

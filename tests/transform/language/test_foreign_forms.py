@@ -118,8 +118,9 @@ def first_problem(text: str) -> Diagnostic:
             8,
             "a block stands in braces: write `{` in place of `:`, and `}` behind the last statement",
         ),
-        ("let mm2 := match one matmul in root", "unexpected `:`", 1, 9, "a `let` has no type: write `let x = ..`"),
-        ("let x: int = 4", "unexpected `:`", 1, 6, "a `let` has no type: write `let x = ..`"),
+        ("let mm2 := match one matmul in root", "a `let` has no type", 1, 1, "write `let mm2 =`"),
+        ("let x: int = 4", "a `let` has no type", 1, 1, "write `let x =`"),
+        ("let i, j: loop = mm", "unexpected `:`", 1, 9, "a `let` has no type: write `let x = ..`"),
         (
             "def f() { }",
             "`def` is no word of the language",

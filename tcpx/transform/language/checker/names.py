@@ -1,10 +1,11 @@
 """Checking names: bound ones, those of the candidate of a `where`, dims and imports that are read by naming them."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import operation_classes
-from tcpx.suggestions import did_you_mean
+from tcpx.suggestions import closest, did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import ALWAYS_ASKED, CANDIDATE, CONSTANTS, FUNCTIONS, NAVIGATION
 from tcpx.transform.language.checker.scope import Scope
@@ -44,7 +45,7 @@ def check_name(expression: ast.Name, scope: Scope) -> Static:
             check_candidate(expression.name, expression, scope)
         return NAVIGATION.get(expression.name, Static.ANY)
     known = [*scope.visible(), *CONSTANTS, "true", "false", *(CANDIDATE if scope.in_where else ())]
-    fix = FOREIGN_VALUES.get(expression.name) or did_you_mean(expression.name, known)
+    fix = FOREIGN_VALUES.get(expression.name) or _meant(expression.name, known, scope)
     if expression.name in FUNCTIONS:
         fix = Direction(f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`")
     elif expression.name in scope.left:
@@ -55,6 +56,15 @@ def check_name(expression: ast.Name, scope: Scope) -> Static:
         fix = _of_handle(scope)
     scope.problems.add(f"`{expression.name}` is not bound", expression.location, required="a name in scope", fix=fix)
     return Static.ANY
+
+
+def _meant(name: str, known: Sequence[str], scope: Scope) -> str | None:
+    """The nearest name; a single letter may as well be a dim of the operation of that name."""
+    near = closest(name, known)
+    bound = scope.lookup(near) if near is not None and len(name) == 1 else None
+    if bound is not None and bound.static is Static.OP:
+        return Direction(f"did you mean `{near}`, or its dim `{near}.{name}`?")
+    return did_you_mean(name, known)
 
 
 def _of_handle(scope: Scope) -> str | None:
