@@ -12,6 +12,8 @@ from string import Template
 from typing import Final
 from zlib import compress
 
+from tcpx.plurals import counted
+
 LARGEST_CELL: Final = 200_000
 """Bytes: a notebook stores the output of each of its cells."""
 _OVERHEAD: Final = 2_000
@@ -35,7 +37,7 @@ _STYLE: Final = "max-height: 30em; overflow: auto; text-align: left"
 def text_cell(head: str, text: str, whole: str) -> str:
     """A line, and a text in which lines and spaces count; `whole` is Python for all of it."""
     shown, rest = _clipped(escape(_encodable(text)))
-    return f"{_line(head)}<pre style='{_STYLE}'>{shown}</pre>{_left_out(f'{rest} bytes', whole) if rest else ''}"
+    return f"{_line(head)}<pre style='{_STYLE}'>{shown}</pre>{_left_out(counted(rest, 'byte'), whole) if rest else ''}"
 
 
 def table_cell(head: str, columns: Sequence[str], rows: Iterable[Sequence[object]], whole: str) -> str:
@@ -49,7 +51,7 @@ def table_cell(head: str, columns: Sequence[str], rows: Iterable[Sequence[object
             parts.append(text)
         else:
             left_out += 1
-    more = _left_out(f"{left_out} rows", whole) if left_out else ""
+    more = _left_out(counted(left_out, "row"), whole) if left_out else ""
     return "".join([*parts, f"</table></div>{more}"])
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import copy
 import pickle
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tcpx
+import tcpx.onnx
 from tcpx.frontends.onnx.errors import OnnxError, UnsupportedError
 from tcpx.interp.navigation import UnknownNameError
 from tcpx.payload.diagnostics import Diagnostic, Location, TcpxError
@@ -61,3 +65,72 @@ def test_sources() -> None:
     found = pickle.loads(pickle.dumps(source))
     assert found == source
     assert found.files == source.files
+
+
+def copies(value: Any) -> list[Any]:
+    return [pickle.loads(pickle.dumps(value)), copy.deepcopy(value)]
+
+
+@pytest.fixture(scope="module")
+def payload() -> tcpx.Module:
+    rows = "tensor<[N]x8xf32>"
+    body = f"%y = tcp.matmul(%x, %w) : {rows} %z = tcp.softmax(%y) {{dim = 1}} : {rows} tcp.return(%z)"
+    return tcpx.parse(f"func @f(%x: {rows}, %w: tensor<8x8xf32>) -> {rows} symbols [N: 1..64] {{ {body} }}")
+
+
+def test_explanations_and_runs(payload: tcpx.Module) -> None:
+    explanation = tcpx.explain(payload, target="generic")
+    run = tcpx.apply_schedule(payload, None, target="generic")
+    for found in copies(explanation):
+        assert tcpx.html_page(found) == tcpx.html_page(explanation)
+        assert [step.nest for step in found.steps] == [step.nest for step in explanation.steps]
+    for found in copies(run):
+        assert (found.module.text(), found.trace.entries[-1].nest) == (run.module.text(), run.trace.entries[-1].nest)
+
+
+def test_search_spaces(payload: tcpx.Module) -> None:
+    space = tcpx.search_space(payload, target="generic")
+    defaults: dict[str, Any] = {}
+    for variable in space.variables:
+        defaults[variable.path] = variable.default_value(defaults)
+    for found in copies(space):
+        assert [v.path for v in found.variables] == [v.path for v in space.variables]
+        for one, other in zip(found.variables, space.variables, strict=True):
+            assert one.items(defaults) == other.items(defaults)
+            assert one.is_active(defaults) == other.is_active(defaults)
+        for one, other in zip(found.constraints, space.constraints, strict=True):
+            assert one.holds(defaults) == other.holds(defaults)
+            assert one.may_hold({}) == other.may_hold({})
+
+
+def test_kernels_profiles_and_bound_calls(payload: tcpx.Module) -> None:
+    arrays = tcpx.random_inputs(payload, sizes={"N": 5})
+    kernel = tcpx.compile(payload, target="generic")
+    for found in copies(kernel):
+        np.testing.assert_array_equal(found(*arrays), kernel(*arrays))
+    profile = tcpx.profile(payload, None, *arrays, target="generic", seconds=0.001)
+    assert copies(profile) == [profile, profile]
+    for refused in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"pickle `bound.kernel`, and call `kernel.bind\(..\)` where it is loaded"):
+            refused(kernel.bind(*arrays))
+
+
+def test_studies() -> None:
+    text = "func @f(%x: tensor<4xf32>) -> tensor<4xf32> { %y = tcp.neg(%x) : tensor<4xf32> tcp.return(%y) }"
+    study = tcpx.tune(tcpx.parse(text), target="generic", trials=1)
+    for found in copies(study):
+        assert [c.point for c in found.candidates] == [c.point for c in study.candidates]
+        assert repr(found) == repr(study)
+
+
+def test_sessions() -> None:
+    helper = import_module("onnx.helper")
+    values = [helper.make_tensor_value_info(name, 1, [4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    x = np.array([-1, 2, -3, 4], np.float32)
+    session = tcpx.onnx.Session(proto, target="generic")
+    for given in (session, *copies(session)):
+        np.testing.assert_array_equal(given({"x": x})["y"], [0, 2, 0, 4])
+    for found in copies(session):  # with its kernel
+        np.testing.assert_array_equal(found({"x": x})["y"], [0, 2, 0, 4])

@@ -22,6 +22,7 @@ from tcpx.measure.rounds import Plan
 from tcpx.measure.rows import Row
 from tcpx.measure.session import Session
 from tcpx.measure.table import table
+from tcpx.plurals import counted
 
 ROOT: Final = Path(__file__).parents[2]
 RUNNER: Final = "benchmarks.run"
@@ -116,7 +117,7 @@ def _rows(task: Task, cpus: Sequence[int], plan: Plan, is_quick: bool, count: in
 
 def _what_is_measured(is_quick: bool, plan: Plan) -> str:
     """How much is measured, in a line."""
-    samples = f"{plan.rounds} rounds of {plan.samples} samples of {plan.shortest * 1e3:g} ms"
+    samples = f"{counted(plan.rounds, 'round')} of {counted(plan.samples, 'sample')} of {plan.shortest * 1e3:g} ms"
     if is_quick:
         return f"{samples}; of the machine's limits the one that counts, once (--quick)"
     return f"{samples}; all limits of the machine before and after, which takes longest (--quick: one of them, once)"

@@ -14,6 +14,7 @@ from tcpx.cli.options import (
     params_of,
     schedule_of,
 )
+from tcpx.plurals import counted
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,9 +55,11 @@ def _execute(options: argparse.Namespace) -> int:
     diagnostic = found.diagnostic()
     if diagnostic is not None:
         print(diagnostic.render(), file=sys.stderr)
-        print(f"found with {found.probes} of {found.steps} steps evaluated")
+        print(f"found with {found.probes} of {counted(found.steps, 'step')} evaluated")
         return 1
-    print(f"{found.steps} steps and the compiled C keep the numbers, in {len(found.cases)} cases:")
+    print(
+        f"{counted(found.steps, 'step')} and the compiled C keep the numbers, in {counted(len(found.cases), 'case')}:"
+    )
     for case in found.cases:
         print(f"  {case}")
     return 0
@@ -98,7 +101,7 @@ def _values(options: argparse.Namespace) -> int:
             on_probe=say,
         )
     if found.compared:
-        print(f"{found.compared} values of the payload compared with those of {options.against}")
+        print(f"{counted(found.compared, 'value')} of the payload compared with those of {options.against}")
     diagnostic = found.diagnostic()
     if diagnostic is not None:
         print(diagnostic.render(), file=sys.stderr)

@@ -6,6 +6,7 @@ import argparse
 
 from tcpx.cache import cache_info, clear_cache, size_text
 from tcpx.cli.options import Subcommand
+from tcpx.plurals import counted
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +23,8 @@ def _execute(options: argparse.Namespace) -> int:
     else:
         found = clear_cache()
         count = sum(part.entries for part in found.parts.values())
-        print(f"removed {count} entries, {size_text(found.bytes)}, from {', '.join(map(str, found.directories))}")
+        directories = ", ".join(map(str, found.directories))
+        print(f"removed {counted(count, 'entry')}, {size_text(found.bytes)}, from {directories}")
     return 0
 
 

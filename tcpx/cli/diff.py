@@ -9,6 +9,7 @@ from typing import Final
 
 import tcpx
 from tcpx.cli.options import Subcommand, add_sizes, checked_unique, positive
+from tcpx.plurals import counted
 from tcpx.verification.speed import interleaved
 
 COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -39,8 +40,8 @@ def _execute(options: argparse.Namespace) -> int:
     _show("knobs", _knob_lines(*knobs))
     _show("loop nest", _changes(nests, paths))
     changed = _changes(sources, paths)
-    counted = [line for line in changed if line[:1] in "+-" and not line.startswith(("+++", "---"))]
-    _show("C", changed if options.c else [f"{len(counted)} lines differ"] if counted else [])
+    different = [line for line in changed if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    _show("C", changed if options.c else [counted(len(different), "different line")] if different else [])
     if options.time:
         arrays = tcpx.random_inputs(module, sizes=checked_unique(options.size, "--size"))
         kernels = [tcpx.compile(module, s, target=options.target, threads=options.threads) for s in schedules]

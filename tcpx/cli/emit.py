@@ -19,6 +19,7 @@ from tcpx.cli.options import (
     tuned_record_of,
 )
 from tcpx.cli.system_errors import check_folder
+from tcpx.plurals import counted
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +59,7 @@ def _execute(options: argparse.Namespace) -> int:
     folder = source.write(options.output or source.name)
     print(f"@{source.signature.name} as {source.name}")
     for file, content in source.files.items():
-        print(f"  wrote {folder / file}: {_meaning(file, source)}, {len(content)} bytes")
+        print(f"  wrote {folder / file}: {_meaning(file, source)}, {counted(len(content), 'byte')}")
     for remark in source.remarks:
         print(remark.render(), file=sys.stderr)
     print("to compile it:")

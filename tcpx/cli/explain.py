@@ -20,6 +20,7 @@ from tcpx.cli.options import (
     tuned_record_of,
 )
 from tcpx.cli.watching import run_on_save
+from tcpx.plurals import counted
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +102,7 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
     if quiet:
         page = tcpx.html_page(explanation).encode()
         Path(options.html).write_bytes(page)
-        print(f"wrote {options.html}: {len(explanation.steps)} steps, {len(page) // 1024} KiB")
+        print(f"wrote {options.html}: {counted(len(explanation.steps), 'step')}, {len(page) // 1024} KiB")
     else:
         _print(show.end(explanation))
     if explanation.error is not None:
@@ -118,7 +119,9 @@ def _require_shown(options: argparse.Namespace, taken: list[tuple[int, str]]) ->
     of_transforms = ", ".join(names) or "no steps"
     for number in options.step:
         if number not in numbers:
-            raise _not_there(f"there is no step {number} (--step)", f"1 to {len(numbers)}", f"{len(numbers)} steps")
+            raise _not_there(
+                f"there is no step {number} (--step)", f"1 to {len(numbers)}", counted(len(numbers), "step")
+            )
     for name in options.only:
         if name not in names:
             raise _not_there(f"no step is of `{name}` (--only)", "a transform that ran", of_transforms)
@@ -143,7 +146,8 @@ def _verify(
         return 1
     evaluations = verified.steps * len(verified.cases)
     left_out = f"; {verified.left_out} of {evaluations} evaluations left out: too long" if verified.left_out else ""
-    print(f"\nverified: {verified.steps} steps keep the numbers in {len(verified.cases)} cases{left_out}")
+    cases = counted(len(verified.cases), "case")
+    print(f"\nverified: the numbers stay the same in {counted(verified.steps, 'step')} and {cases}{left_out}")
     for case in verified.cases:
         print(f"  {case}")
     return 0

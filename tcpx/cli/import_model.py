@@ -6,6 +6,7 @@ from pathlib import Path
 import tcpx
 from tcpx.cli.models import add_specialisation, specialised_model_of
 from tcpx.cli.options import Subcommand, UsageError
+from tcpx.plurals import counted
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,8 @@ def _execute(options: argparse.Namespace) -> int:
     model = specialised_model_of(options, state=options.state, capacity=options.capacity)
     module = model.module
     written = tcpx.onnx.write(model, folder)
-    print(f"@{module.main.name}: {len(module.main.body.ops)} operations, {len(model.weights)} arrays of weights")
+    ops, weights = counted(len(module.main.body.ops), "operation"), counted(len(model.weights), "array")
+    print(f"@{module.main.name}: {ops}, {weights} of weights")
     for port in model.inputs:
         print(f"  in   %{port.argument}: {port.type}" + (f" (input {port.name})" if port.name != port.argument else ""))
     for name, value in zip(model.outputs, module.main.returned, strict=True):

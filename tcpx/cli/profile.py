@@ -22,6 +22,7 @@ from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.measure.profile_page import profile_page
 from tcpx.measure.profile_rows import shown_rows
 from tcpx.measure.rows import Row
+from tcpx.plurals import counted
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +69,7 @@ def _execute(options: argparse.Namespace) -> int:
 def _table(found: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
     """The statements, each function's under its name, those of the kernel first."""
     head = f"@{found.kernel} for {found.target}, {found.threads} thread(s)"
-    yield f"{head}: {_time(found.seconds)}, the fastest of {found.calls} calls"
+    yield f"{head}: {_time(found.seconds)}, the fastest of {counted(found.calls, 'call')}"
     yield f"{'share':>6} {'time':>10} {'runs':>6} {'GFLOP/s':>8} {'GB/s':>7} {'limit':>6}  statement"
     functions = dict.fromkeys([found.kernel, *(held.function for held in found.rows)])
     for function in functions:

@@ -35,6 +35,7 @@ from tcpx.cli.progress import showing, time_left
 from tcpx.files_read import FilesRead, noting
 from tcpx.inputs import Parameters, SizeValues, drawn_arguments, parameters_of, read_array
 from tcpx.phases import measured_phases, phase
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.reruns import KernelFacts, Request
 
@@ -113,7 +114,7 @@ def _execute(options: argparse.Namespace) -> int:
     if ready.tuned is not None:
         print(f"  tuned: {', '.join(f'{name}={value}' for name, value in ready.tuned.items())}")
     seconds = f"{called - started:.2f} s{f' ({ready.phases})' if ready.phases else ''}"
-    print(f"  {facts.lines} lines of C, ready in {seconds}, first call {(done - called) * 1e6:.0f} us")
+    print(f"  {counted(facts.lines, 'line')} of C, ready in {seconds}, first call {(done - called) * 1e6:.0f} us")
     for remark in facts.remarks:
         print(remark.render(), file=sys.stderr)
     if options.sanitize:

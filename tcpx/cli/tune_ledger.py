@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
+from tcpx.plurals import counted
 from tcpx.tune.export import as_csv, as_json, as_table
 from tcpx.tune.ledger import Ledger
 
@@ -41,7 +42,7 @@ def merge(options: argparse.Namespace) -> int:
     _require_ledger(options.merge)
     with Ledger(options.storage) as ledger, Ledger(options.merge) as other:
         studies, candidates = ledger.merge(other)
-    print(f"{options.storage}: {studies} studies and {candidates} candidates from {options.merge}")
+    print(f"{options.storage}: {studies} studies and {counted(candidates, 'candidate')} from {options.merge}")
     return 0
 
 

@@ -12,19 +12,21 @@ import numpy.typing as npt
 
 from tcpx.emit_c.signature import FIRST_ASSERTION, OVERFLOW, Argument, KernelSignature
 from tcpx.emit_c.strides import has_places_of_its_own, is_writable_in_rows, outer_strides, overlap
+from tcpx.emit_c.what_to_pass import in_python, no_array, of_another_dtype
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError, counted
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError
 from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.size_values import negative_extent
 from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
 from tcpx.payload.types import TensorType, dim_text
 from tcpx.payload.value_ranges import misfit
+from tcpx.plurals import counted
 
 _ROWS = "neighbours of the innermost dim side by side, and strides >= 0 of whole elements"
 ARRAY_LIKE = "a NumPy array, or an object with DLPack or the buffer protocol"
-_CPU, _PINNED = 1, 3
-"""Devices of DLPack whose memory a kernel can read: the CPU's, and that which a GPU reads too."""
+_SHARING = ".detach()", ".view(ml_dtypes.bfloat16)"
+"""How fixes end that make an array on the same memory: the results of a call are seen there."""
 MOST_REMEMBERED = 4096
 """Combinations of sizes of which it is remembered that they fit."""
 
@@ -50,15 +52,16 @@ class ArgumentCheck:
             number = number_as(value, argument.dtype)
             if number is None:
                 shown, rounds = shown_number(value), isinstance(value, np.floating) and argument.dtype.is_float
-                fix = f"{_in_python(argument.dtype.numpy)}(..)" if rounds else None
+                fix = f"{in_python(argument.dtype.numpy)}(..)" if rounds else None
                 raise _misfit(argument, f"a number that {argument.dtype} represents", shown, fix)
             return number
         array = as_array(value)
         if array is None:
-            raise _misfit(argument, ARRAY_LIKE, *no_array(argument, value))
+            raise _misfit(argument, ARRAY_LIKE, *no_array(value, argument.dtype.numpy))
         wanted = argument.dtype.numpy
         if array.dtype != wanted and array.dtype.newbyteorder("=") != wanted:
-            raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype({_in_python(wanted)})")
+            fix = of_another_dtype(value, array, wanted)
+            raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", fix)
         if array.dtype == wanted and array.flags.aligned and _lies_well(argument, array):
             return array
         try:
@@ -75,9 +78,10 @@ class ArgumentCheck:
         wanted = argument.dtype.numpy
         array = as_array(value)
         if array is None:
-            raise _unbound(argument, ARRAY_LIKE, *no_array(argument, value))
+            raise _unbound(argument, ARRAY_LIKE, *no_array(value, argument.dtype.numpy))
         if array.dtype != wanted:
-            raise _unbound(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype({_in_python(wanted)})")
+            fix = of_another_dtype(value, array, wanted)
+            raise _unbound(argument, f"dtype {wanted}", f"dtype {array.dtype}", fix)
         if not _lies_well(argument, array):
             required = _ROWS if argument.is_strided else "a contiguous array in row-major order"
             or_else = "" if argument.is_strided or outer_strides(array) is None else ", or compile with `strided=True`"
@@ -92,7 +96,7 @@ class ArgumentCheck:
         """An argument that the kernel can write to where it lies. Raises ArgumentError for any other."""
         argument = self._signature.inputs[position]
         if _is_plain_number(argument, value):
-            fix = f"{argument.name} = np.array(.., {_in_python(argument.dtype.numpy)}), and pass `{argument.name}`"
+            fix = f"{argument.name} = np.array(.., {in_python(argument.dtype.numpy)}), and pass `{argument.name}`"
             raise _unbound(argument, "an array without dims, which the call changes", shown_number(value), fix)
         array = self.as_it_is(position, value)
         if not array.flags.writeable:
@@ -286,33 +290,6 @@ def as_array(value: object) -> Array | None:
         return None
 
 
-def no_array(argument: Argument, value: object) -> tuple[str, str | None]:
-    """What something is that `as_array` does not take, and what to write in its place."""
-    dtype = _in_python(argument.dtype.numpy)
-    kind = type(value)
-    found = kind.__qualname__
-    if value is None:
-        return "None", None
-    if isinstance(value, np.ma.MaskedArray):
-        return found, ".filled(0)"
-    if is_number(value):
-        return shown_number(value), f"np.full(shape, .., {dtype})"
-    if not hasattr(value, "__dlpack__"):
-        return found, f"np.asarray(.., {dtype})"
-    device = getattr(value, "__dlpack_device__", lambda: (_CPU, 0))()
-    if device[0] not in (_CPU, _PINNED):
-        return f"{found} in the memory of another device", ".cpu()" if hasattr(value, "cpu") else "np.asarray(..)"
-    needs_gradient = bool(getattr(value, "requires_grad", False))
-    if str(getattr(value, "dtype", "")).endswith("bfloat16"):
-        if not hasattr(value, "detach"):
-            return f"{found} of bfloat16, which NumPy does not take by DLPack", "np.asarray(..)"
-        view = ".view(torch.uint16).numpy().view(ml_dtypes.bfloat16)"
-        return f"{found} of bfloat16", f"{'.detach()' if needs_gradient else ''}{view}"
-    if needs_gradient:
-        return f"{found} that requires a gradient", ".detach()"
-    return found, "np.asarray(..)"
-
-
 def _view(value: object) -> object:
     """An array on the memory of what is given as `out`, if it is an array-like."""
     if isinstance(value, np.generic):  # the array of a number would be a copy, which nobody sees
@@ -324,11 +301,11 @@ def _view(value: object) -> object:
 def _output(argument: Argument, value: object) -> Array:
     if type(value) is not np.ndarray:
         if _is_plain_number(argument, value):
-            fix = f"out = np.empty((), {_in_python(argument.dtype.numpy)}), and pass `out`"
+            fix = f"out = np.empty((), {in_python(argument.dtype.numpy)}), and pass `out`"
             raise _misfit(argument, "an array without dims, as `out`", shown_number(value), fix)
-        found, fix = no_array(argument, value)
-        is_array = hasattr(value, "__dlpack__") and not isinstance(value, np.generic)
-        raise _misfit(argument, f"{ARRAY_LIKE}, as `out`", found, fix if is_array else None)
+        found, fix = no_array(value, argument.dtype.numpy)
+        shares = fix is not None and fix.endswith(_SHARING)
+        raise _misfit(argument, f"{ARRAY_LIKE}, as `out`", found, fix if shares else None)
     array: Array = value
     wanted = argument.dtype.numpy
     if array.dtype != wanted:
@@ -349,13 +326,6 @@ def _output(argument: Argument, value: object) -> Array:
 def _is_plain_number(argument: Argument, value: object) -> bool:
     """Whether it is a number for an argument without dims, and no array."""
     return not argument.shape and not isinstance(value, np.ndarray) and is_number(value)
-
-
-def _in_python(dtype: np.dtype[np.generic]) -> str:
-    """A dtype as a program writes it."""
-    if dtype.kind == "V":
-        return f"ml_dtypes.{dtype}"
-    return "np.bool_" if dtype.kind == "b" else f"np.{dtype}"
 
 
 def _lies_well(argument: Argument, array: Array) -> bool:

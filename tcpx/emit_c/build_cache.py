@@ -22,6 +22,7 @@ from typing import Final
 
 from tcpx.payload.diagnostics import CompileError, Diagnostic
 from tcpx.payload.text.file import open_regular
+from tcpx.plurals import counted
 
 VARIABLE: Final = "TCPX_CACHE_DIR"
 _SEAL: Final = struct.Struct("<Q32s8s")
@@ -215,7 +216,7 @@ def executable_fault(path: Path) -> str:
         if not sys.platform.startswith("linux"):
             return "" if head else "an empty file"
         if len(head) < _ELF_HEADER.size or not head.startswith(b"\x7fELF"):
-            return f"{size} bytes that are no ELF file"
+            return f"{counted(size, 'byte')} that are no ELF file"
         if head[4:6] != _LITTLE_64:
             return ""
         *_, segments_at, _, _, _, segment_size, count, _, _, _ = _ELF_HEADER.unpack(head)
@@ -223,8 +224,8 @@ def executable_fault(path: Path) -> str:
             file.seek(segments_at + k * segment_size)
             segment = file.read(_ELF_SEGMENT.size)
             if len(segment) < _ELF_SEGMENT.size:
-                return f"{size} bytes, cut short"
+                return f"{counted(size, 'byte')}, cut short"
             _, _, offset, _, _, in_file, _, _ = _ELF_SEGMENT.unpack(segment)
             if offset + in_file > size:
-                return f"{size} bytes, cut short: a part of it ends at {offset + in_file}"
+                return f"{counted(size, 'byte')}, cut short: a part of it ends at {offset + in_file}"
     return "" if count else "an ELF file that has nothing to load"

@@ -68,6 +68,12 @@ class BoundCall:
         on = f"arrays of shapes {shapes}" if shapes else "no arrays"
         return brief("BoundCall", f"of @{self.kernel.signature.name} on {on}")
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a bound call cannot be pickled or copied: it reads and writes the memory of its arrays; "
+            "pickle `bound.kernel`, and call `kernel.bind(..)` where it is loaded"
+        )
+
 
 def _owners(array: Array) -> Iterator[Array]:
     """The array and those that it is a view of. NumPy resizes no array that there are weak references to."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.plurals import counted
 
 ALIGNMENT: Final = 64
 HUGE_PAGE: Final = 2 << 20
@@ -69,7 +70,7 @@ def _pages(size: int) -> mmap.mmap:
         raise ArgumentError(
             Diagnostic(
                 "the memory that the kernel works in cannot be had",
-                required=f"{size} bytes",
+                required=counted(size, "byte"),
                 found=reason,
                 fix="smaller sizes, or a schedule that packs and pads less",
             )

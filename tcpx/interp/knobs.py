@@ -11,9 +11,10 @@ import numpy as np
 
 from tcpx.interp.knob_names import BEYOND, KnobNames, best_key, last_name, reaches
 from tcpx.interp.values import RuntimeValue, describe
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, counted, python_type_of
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, python_type_of
 from tcpx.payload.types import ScalarType
 from tcpx.payload.uses import Ticketed
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean, nearest
 

@@ -16,6 +16,7 @@ from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.lookup import source_name
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.views import View
+from tcpx.plurals import counted
 from tcpx.suggestions import did_you_mean
 from tcpx.transform import new
 from tcpx.transform.arguments import OperandRef, ValueRef, value_of
@@ -227,7 +228,11 @@ def value_ref(op: Operation, name: str) -> ValueRef:
         return op.results[op.result_roles.index(name)]
     if len(op.results) != 1:
         known = " or ".join(f"`{role}`" for role in op.result_roles)
-        message = f"it has {len(op.results)} results, none of which is `{name}` alone" if known else "it has no result"
+        message = (
+            f"it has {counted(len(op.results), 'result')}, none of which is `{name}` alone"
+            if known
+            else "it has no result"
+        )
         raise _no_value(op, message, known or "an operation with a result", name)
     return op.result
 

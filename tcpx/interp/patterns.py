@@ -11,6 +11,7 @@ from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, describe
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.types import dtype_of
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.transform.algebra import is_number, number_of
 from tcpx.transform.language import syntax as ast
@@ -140,7 +141,7 @@ class Trial:
         known = (*op.operand_roles, *((op.optional_operand,) if op.optional_operand and op.init is not None else ()))
         missing = next((o.role for o in named if o.role not in known), "")
         if missing or not (shape.any_operands or len(placed) == len(roles)):
-            found = f"no `{missing}`" if missing else f"{len(roles)} operands, not {len(placed)}"
+            found = f"no `{missing}`" if missing else f"{counted(len(roles), 'operand')}, not {len(placed)}"
             self._missed(depth, f"%{op.name} has {found}")
             return []
         uses = [(o, Use(op, o.role)) for o in named] + [(o, Use(op, r)) for o, r in zip(placed, roles, strict=False)]

@@ -18,6 +18,7 @@ from tcpx.interp.steps import run_step
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.interp.versions import expanded
 from tcpx.payload.diagnostics import Kind, ScheduleError
+from tcpx.plurals import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, is_import
 from tcpx.transform.language.printer import print_expression
@@ -103,7 +104,7 @@ def _let(statement: ast.Let, state: State, frame: Frame) -> None:
         raise frame.error(
             "names and results differ in number",
             statement,
-            required=f"{len(results)} names",
+            required=counted(len(results), "name"),
             found=", ".join(statement.names),
         )
     frame.names.update((name, value) for name, value in zip(statement.names, results, strict=True) if name != "_")
@@ -196,7 +197,7 @@ def named_parts(statement: ast.ForEach, item: RuntimeValue, frame: Frame) -> dic
         raise frame.error(
             "variables and parts of an item differ in number",
             statement,
-            required=f"{len(parts)} names",
+            required=counted(len(parts), "name"),
             found=", ".join(names),
         )
     return dict(zip(names, parts, strict=True))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from tcpx.cells import table_cell
 from tcpx.interp.payload_texts import Edit
 from tcpx.payload.diagnostics import Diagnostic, Location
+from tcpx.plurals import counted
 from tcpx.records import brief, frozen
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.loop_nest import Nest
@@ -48,7 +49,7 @@ class TraceEntry:
 
     def text(self) -> str:
         """One paragraph: place, statement, cost."""
-        cost = f"{self.visited} operations, {self.seconds * 1e3:.1f} ms"
+        cost = f"{counted(self.visited, 'operation')}, {self.seconds * 1e3:.1f} ms"
         return f"{self.index:>3}  {self.location}  {self.statement}  ({cost})"
 
 

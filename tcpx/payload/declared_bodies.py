@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tcpx.payload.diagnostics import Direction, TcpxError, counted
+from tcpx.payload.diagnostics import Direction, TcpxError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Module, Operation, Value
 from tcpx.payload.types import dtype_of
+from tcpx.plurals import counted
 
 PACKAGE: Final = __name__.partition(".")[0]
 FOLDER: Final = Path(__file__).parents[1]

@@ -154,11 +154,6 @@ def _without_middle(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}{_CUT}{text[-(most // 2) :]}"
 
 
-def counted(number: int, thing: str) -> str:
-    """`1 result`, `2 results`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
 def either(words: Sequence[str]) -> str:
     """`a, b or c`; empty if there are none."""
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

@@ -55,6 +55,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like, shape_of
 from tcpx.payload.value_ranges import UNIQUE, beside, dtype_range, union, value_order, value_range
+from tcpx.plurals import counted
 from tcpx.records import frozen, frozen_for_checkers
 
 Build = Callable[[Operation], Value]
@@ -289,7 +290,7 @@ class Tileable(Operation):
         if is_whole and len(names) != len(own):
             raise self.error(
                 "each dim has a name",
-                required=f"{len(own)} names, one for each of {', '.join(it.name for it in own)}",
+                required=f"{counted(len(own), 'name')}, one for each of {', '.join(it.name for it in own)}",
                 found=f"[{', '.join(texts)}]",
             )
 
@@ -962,7 +963,7 @@ class Structured(Tileable):
     def verify(self) -> None:
         maps, result_maps, inputs, iterators = self.maps(), self.result_maps(), self.inputs, self.iterators()
         if len(maps) != len(inputs):
-            raise self.error("there is one map per input", required=f"{len(maps)} inputs", found=f"{len(inputs)}")
+            raise self.error("there is one map per input", required=counted(len(maps), "input"), found=f"{len(inputs)}")
         roles = (*self.operand_names, *(f"operand {k}" for k in range(len(self.operand_names), len(inputs))))
         checked = [
             *zip(maps, inputs, roles, strict=False),
@@ -1135,7 +1136,9 @@ class Structured(Tileable):
 
     def _extents_text(self, expression: Dim, extents: Mapping[str, Dim]) -> str:
         names = map_symbols(expression)
-        return ", ".join(f"`{name}` has {to_text(extents[name])} values" for name in names) or "no dim is in it"
+        return (
+            ", ".join(f"`{name}` has {counted(to_text(extents[name]), 'value')}" for name in names) or "no dim is in it"
+        )
 
     def shape_from_inputs(self) -> Sequence[Dim] | None:
         """The shape that the inputs give the result; None where they do not agree, or leave a dim of it open."""

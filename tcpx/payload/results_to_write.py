@@ -1,8 +1,9 @@
 """The line to write where an operation has another number of results than its statement."""
 
-from tcpx.payload.diagnostics import Direction, counted, statements_to_write
+from tcpx.payload.diagnostics import Direction, statements_to_write
 from tcpx.payload.ir import Operation
 from tcpx.payload.types import Type
+from tcpx.plurals import counted
 
 
 def results_to_write(op: Operation) -> str | None:

@@ -2,12 +2,13 @@
 Other names of results are what they are called in C.
 What a call is given for state is given up: nothing reads it afterwards."""
 
-from tcpx.payload.diagnostics import Direction, counted
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal
 from tcpx.payload.text.printer import attribute_text
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, index, shape_of
+from tcpx.plurals import counted
 
 
 def check_states(func: FuncOp) -> None:

@@ -5,9 +5,9 @@ Elements of a row, the innermost dim, always lie next to one another.
 
 from typing import Final
 
-from tcpx.payload.diagnostics import counted
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.types import TensorType, shape_of
+from tcpx.plurals import counted
 
 STRIDED: Final = "strided"
 """The attribute of a function that holds the positions of what is strided: arguments first, then results."""

@@ -10,6 +10,7 @@ from tcpx.payload.sizes import Symbol
 from tcpx.payload.structure import Structure, is_data
 from tcpx.payload.text.printer import attribute_text
 from tcpx.payload.types import Type, dim_text, dtype_of, shape_of
+from tcpx.plurals import counted
 from tcpx.records import frozen
 
 
@@ -66,7 +67,7 @@ class _Comparison:
         places = self.expected.location, self.found.location
         old, new = self.expected.args, self.found.args
         if len(old) != len(new):
-            yield Difference(f"@{self.found.name} takes {len(new)} arguments, not {len(old)}", *places)
+            yield Difference(f"@{self.found.name} takes {counted(len(new), 'argument')}, not {len(old)}", *places)
         for x, y in zip(old, new, strict=False):
             self.pairs[x] = y
             text = self._type(x.type, y.type)
@@ -101,7 +102,7 @@ class _Comparison:
 
     def _inside(self, old: Operation, new: Operation) -> Iterator[str]:
         if len(old.operands) != len(new.operands):
-            yield f"has {len(new.operands)} operands, not {len(old.operands)}"
+            yield f"has {counted(len(new.operands), 'operand')}, not {len(old.operands)}"
         for k, (x, y) in enumerate(zip(old.operands, new.operands, strict=False)):
             role = new.operand_roles[k] if k < len(new.operand_roles) else f"operand {k}"
             if x in self.pairs and self.pairs[x] is not y:
@@ -135,7 +136,7 @@ class _Comparison:
             return f"is {dtype_of(new)}, not {dtype_of(old)}"
         before, after = shape_of(old), shape_of(new)
         if len(before) != len(after):
-            return f"has {len(after)} dims, not {len(before)}"
+            return f"has {counted(len(after), 'dim')}, not {len(before)}"
         for k, (a, b) in enumerate(zip(before, after, strict=True)):
             if self.texts[0].dim(a) != self.texts[1].dim(b):
                 return f"dim {k} is {dim_text(b)}, not {dim_text(a)}"

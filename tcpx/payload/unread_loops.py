@@ -3,9 +3,10 @@ meant."""
 
 from collections.abc import Iterator
 
-from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, counted
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
 from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop
+from tcpx.plurals import counted
 
 
 def unread_loops(module: Module) -> Iterator[Diagnostic]:

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.limits import INT64_MAX, MOST_BITS
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, counted
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.ir import Attribute, Block, FuncOp, Range, Value
 from tcpx.payload.size_arithmetic import maximum, minimum
 from tcpx.payload.sizes import Dim, Size, is_equal, lower_bound, to_text
 from tcpx.payload.types import dtype_of
+from tcpx.plurals import counted
 
 RANGES: Final = "ranges"
 """The attribute of a function that holds what arguments declare: position, first number, number behind the last, then

@@ -9,7 +9,7 @@ from typing import Final
 from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.constants import Constants
 from tcpx.payload.contraction import check_contraction
-from tcpx.payload.diagnostics import Diagnostic, Direction, LimitError, VerifyError, counted
+from tcpx.payload.diagnostics import Diagnostic, Direction, LimitError, VerifyError
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
@@ -24,6 +24,7 @@ from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, shape_of
 from tcpx.payload.uses import Use
 from tcpx.payload.value_names import VALUE_NAME
 from tcpx.payload.value_ranges import check_ranges
+from tcpx.plurals import counted
 
 _SYMBOL_NAME = re.compile(r"[A-Za-z_]\w*")
 _WITHOUT_DIMS: Final = (str, int, float)

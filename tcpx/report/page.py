@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from tcpx.interp import TraceEntry
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, python_type_of
+from tcpx.plurals import counted
 from tcpx.report.explanation import Explanation
 from tcpx.report.nest_changes import MarkedLine, marked
 from tcpx.transform.declaration import transforms
@@ -32,7 +33,7 @@ def html_page(explanation: Explanation) -> str:
         (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
     )
     return Template(template).substitute(
-        title=_escaped(f"@{explanation.func}: {len(explanation.steps)} steps"),
+        title=_escaped(f"@{explanation.func}: {counted(len(explanation.steps), 'step')}"),
         style=style.strip(),
         script=script.strip(),
         data=_script_text(json.dumps(_data(explanation), ensure_ascii=False, separators=(",", ":"))),

@@ -8,6 +8,7 @@ from typing import Final
 from tcpx.interp import TraceEntry
 from tcpx.interp.payload_texts import applied
 from tcpx.payload.sizes import to_text
+from tcpx.plurals import counted
 from tcpx.records import brief
 from tcpx.report.explanation import Explanation
 from tcpx.report.nest_changes import MarkedLine, marked, worth_showing
@@ -84,10 +85,11 @@ class ExplanationText:
         if explanation.source is not None:
             signature = explanation.source.signature
             if signature.has_workspace:
-                yield f"\nworkspace: {to_text(signature.workspace_bytes)} bytes"
-                yield f"live at once: {to_text(signature.live_bytes)} bytes"
+                yield f"\nworkspace: {counted(to_text(signature.workspace_bytes), 'byte')}"
+                yield f"live at once: {counted(to_text(signature.live_bytes), 'byte')}"
             lines = explanation.source.c_source.count("\n")
-            yield f"\n{len(explanation.steps)} steps in {explanation.seconds * 1e3:.0f} ms, {lines} lines of C"
+            steps = counted(len(explanation.steps), "step")
+            yield f"\n{steps} in {explanation.seconds * 1e3:.0f} ms, {counted(lines, 'line')} of C"
 
     def _is_wanted(self, step: TraceEntry) -> bool:
         named = not self.only or step.transform in self.only
@@ -97,7 +99,8 @@ class ExplanationText:
         yield self._painted("head", f"step {step.index + 1}: {' '.join(step.statement.split())}")
         yield f"  at {step.location}" if step.location is not None else "  after the schedule, for lack of a statement"
         added, removed = counts(step.edits or ())
-        yield f"  {step.seconds * 1e3:.1f} ms, {step.visited} operations, +{added} -{removed} lines"
+        operations = counted(step.visited, "operation")
+        yield f"  {step.seconds * 1e3:.1f} ms, {operations}, +{added} -{counted(removed, 'line')}"
         for name, place in step.calls:
             yield f"  in {name}, called from {place}"
         for name, denoted in step.bound:

@@ -28,6 +28,7 @@ from typing import cast
 
 from tcpx.installed import TABLES, available_targets
 from tcpx.payload.diagnostics import python_type_of
+from tcpx.plurals import counted
 from tcpx.processor import cpu_flags
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow, read_kernel
@@ -490,5 +491,5 @@ def _check(row: InstructionRow, place: Node) -> None:
     given = sum(operand.lanes for operand in row.operands)
     wanted = row.result.lanes if is_shuffle and row.result is not None else 0
     if len(row.lanes) != wanted or any(lane >= given for lane in row.lanes):
-        required = f"{wanted} numbers of lanes below {given}" if is_shuffle else f"no lanes, as a {row.kind}"
+        required = f"{counted(wanted, 'number')} of lanes below {given}" if is_shuffle else f"no lanes, as a {row.kind}"
         raise place.fail(required, found=", ".join(map(str, row.lanes)) or "none")

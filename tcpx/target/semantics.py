@@ -24,6 +24,7 @@ from functools import lru_cache
 
 from tcpx.payload.ir import operation_classes
 from tcpx.payload.ops.elementwise import SameType
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.target.errors import TargetError, unknown_name
 
@@ -180,7 +181,7 @@ def _call(function: str, arguments: tuple[Expression, ...], text: str) -> Call:
         raise TargetError(
             f"{function} takes {arity} argument{'s' if arity > 1 else ''}",
             required=f"{function}({', '.join(OPERANDS[:arity])})",
-            found=f"{len(arguments)} arguments",
+            found=counted(len(arguments), "argument"),
             where=f"semantics {text!r}",
         )
     return Call(function, arguments)

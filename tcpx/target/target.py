@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
+from tcpx.plurals import counted
 from tcpx.processor import hidden_note, missing_flags
 from tcpx.records import brief
 from tcpx.target.errors import TargetError, unknown_name
@@ -154,8 +155,8 @@ class Target:
             raise TargetError(
                 f"target {self.name} has no vector type {LaneType(dtype, lanes)}",
                 required=f"{dtype} with {' or '.join(map(str, known))} lanes",
-                found=f"{lanes} lanes",
-                fix=f"vectorize by {self.lanes(dtype)} lanes, or split the vector",
+                found=counted(lanes, "lane"),
+                fix=f"vectorize by {counted(self.lanes(dtype), 'lane')}, or split the vector",
             )
         return found
 

@@ -14,6 +14,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -404,7 +405,7 @@ class _FusedConsumer:
                     name = value.name.split(".")[0]
                     message = f"%{op.name} reads `{to_text(entry)}` of %{name} across its tiles"
                     required = "windows without an offset, a stride no less than them, and tiles by a multiple of it"
-                    found = f"{to_text(size)} elements from {to_text(offset)} on"
+                    found = f"{counted(to_text(size), 'element')} from {to_text(offset)} on"
         producer, last = self.chain.value.defining_op or self.chain.top, self.ctx.name_of(self.last)
         name = self.ctx.name_of(producer)
         fix = Direction(f"in place of the loop round {name}: `let t = tile({last}, [...])`, `fuse({name}, into: t)`")
@@ -893,7 +894,7 @@ def _start(ctx: TransformContext, producer: Tileable, result: Value, into: Loop,
             f"%{payload_name(result)} does not only start the destination of {into.name}",
             op=producer,
             required="one read of the destination in the loop, and no other use",
-            found=f"{len(reads)} reads, {len(result.uses)} uses",
+            found=f"{counted(len(reads), 'read')}, {counted(len(result.uses), 'use')}",
             fix="recompute: true" if len(reads) == 1 else None,
         )
     readers = reads[0].result.users

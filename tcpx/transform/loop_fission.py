@@ -15,6 +15,7 @@ from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, Var, floordiv, maximum, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, shape_of, with_shape
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -114,7 +115,7 @@ def _destinations_of(ctx: TransformContext, loop: Loop, early: Collection[Operat
                 f"%{dest.name} is used before and behind %{last.name}",
                 op=loop,
                 required="destinations that one part of the body alone reads and writes",
-                found=f"{len(dest.uses)} uses of %{dest.name}",
+                found=f"{counted(len(dest.uses), 'use')} of %{dest.name}",
             )
         if True in parts:
             found.append(k)

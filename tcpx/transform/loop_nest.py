@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -88,6 +88,10 @@ class Nest:
         self._edits = tuple(edits)
         self._parts = None if before is not None else tuple(parts)
 
+    def __reduce__(self) -> tuple[Callable[..., Nest], tuple[object, ...]]:
+        """Pickled and copied as its lines, without the operations."""
+        return _of_lines, (self.head, tuple(part.lines for part in self._all_parts()))
+
     def lines(self) -> Iterator[NestLine]:
         yield self.head
         for part in self._all_parts():
@@ -125,6 +129,10 @@ class Nest:
             nest._parts = None
         self._parts = tuple(parts)
         return self._parts
+
+
+def _of_lines(head: NestLine, parts: Sequence[tuple[NestLine, ...]]) -> Nest:
+    return Nest(head, None, (), [_Part(Block(), lines) for lines in parts])
 
 
 class Nests:

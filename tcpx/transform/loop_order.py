@@ -10,6 +10,7 @@ from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Var, is_less_equal, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations, over_iterations
 from tcpx.payload.types import TensorType, shape_of, with_shape
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -146,7 +147,7 @@ def handed_through(
     dest, stores = outer.destinations[number], outer.yields_to(number)
     store = stores[0] if len(stores) == 1 else None
     if store is None or not isinstance(dest.type, TensorType) or store.value.defining_op is not inner:
-        raise _not_written(ctx, outer, inner, dest, f"{len(stores)} yields to %{dest.name}: {dest.type}")
+        raise _not_written(ctx, outer, inner, dest, f"{counted(len(stores), 'yield')} to %{dest.name}: {dest.type}")
     k = inner.results.index(store.value)
     start, inside = inner.operands[k].defining_op, inner.destinations[k]
     goes_on = isinstance(start, Materialize) and start.source is dest and start.subset == store.subset

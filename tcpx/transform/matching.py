@@ -12,6 +12,7 @@ from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, substitute, to_text
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.transform import new
 
@@ -240,7 +241,7 @@ def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict
     mine_kinds = {it.name: it.kind for it in mine.iterators()}
     other_kinds = {it.name: it.kind for it in other.iterators()}
     if len(mine_kinds) != len(other_kinds):
-        return f"has {len(other_kinds)} dims, not {len(mine_kinds)}"
+        return f"has {counted(len(other_kinds), 'dim')}, not {len(mine_kinds)}"
     if set(names) != set(other_kinds) or len(set(names.values())) != len(names):
         return f"its dims {', '.join(other_kinds)} do not pair with {', '.join(mine_kinds)}"
     for there, here in names.items():

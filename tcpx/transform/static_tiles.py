@@ -10,6 +10,7 @@ from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.sizes import Dim, is_equal, minimum, to_text, variables
 from tcpx.payload.types import ScalarType
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform import new
@@ -35,7 +36,8 @@ class SymbolicDim:
         if self.loop is None:
             return f"{what}, of size {to_text(self.size)}, is not tiled"
         if self.is_shifted:
-            return f"the tiles that the loop {self.loop.name} shifts in {what} have {to_text(self.size)} elements"
+            elements = counted(to_text(self.size), "element")
+            return f"the tiles that the loop {self.loop.name} shifts in {what} have {elements}"
         return f"the last tile that the loop {self.loop.name} makes of {what} may be shorter"
 
     def statement(self, ctx: TransformContext) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import tcpx
+from tcpx.plurals import counted
 from tcpx.tune.progress import changed_knobs
 from tcpx.tune.verdicts import Candidate, Verdict
 
@@ -53,4 +54,4 @@ def counts(candidates: Sequence[Candidate]) -> str:
     """`30 candidates: 21 ok, 8 constraint, 1 crashed`."""
     found = Counter(candidate.verdict for candidate in candidates)
     parts = ", ".join(f"{found[verdict]} {verdict.value}" for verdict in Verdict if found[verdict])
-    return f"{len(candidates)} candidates{': ' if parts else ''}{parts}"
+    return f"{counted(len(candidates), 'candidate')}{': ' if parts else ''}{parts}"

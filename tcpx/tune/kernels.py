@@ -13,6 +13,7 @@ from tcpx.loading import PayloadLike, module_of
 from tcpx.matching_records import Compilation, values_by_function
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.parts import Part, Parts
+from tcpx.plurals import counted
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import KEPT, ModelStudy, Outcome
@@ -176,7 +177,8 @@ class ByKernel:
                 part = parts.part(key, self._sizes(), self.recorded, self.own)
                 most = max(FEWEST, round(trials * share / left))
                 seconds = None if budget is None else budget * share / left
-                self._say(f"{number} of {len(wanted)}: {known.name}, {share:.1%} of the time, up to {most} candidates")
+                candidates = counted(most, "candidate")
+                self._say(f"{number} of {len(wanted)}: {known.name}, {share:.1%} of the time, up to {candidates}")
                 study = self._tuned(part, most, seconds)
                 trials = max(0, trials - len(study.candidates))
                 self.confirming += study.measuring

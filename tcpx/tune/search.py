@@ -11,6 +11,7 @@ from typing import Final
 
 import tcpx
 from tcpx.measure.pinned_threads import available_cpus
+from tcpx.plurals import counted
 from tcpx.tune.executor import Executor, make_executor
 from tcpx.tune.final_comparison import FinalComparison, measured_again
 from tcpx.tune.interrupts import Interrupts
@@ -256,7 +257,7 @@ class Search:
         elif self._is_spent():
             self.notes.append(f"the budget is spent, after {monotonic() - self.started:.0f} s")
         elif request.early_stop is not None and self.since_best >= request.early_stop:
-            self.notes.append(f"none of {self.since_best} candidates in a row was faster")
+            self.notes.append(f"none of {counted(self.since_best, 'candidate')} in a row was faster")
         else:
             return False
         return True

@@ -11,6 +11,7 @@ import tcpx
 from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
 from tcpx.measure.pinned_threads import available_cpus
+from tcpx.plurals import counted
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
 from tcpx.tune.executor import LOCAL, cpus_of
@@ -175,7 +176,7 @@ def _require_new(ledger: Ledger, study: StudyKey, resume: bool) -> None:
             tcpx.Diagnostic(
                 f"{ledger.path} has this study already",
                 required="a new study, or leave to go on with it",
-                found=f"{len(known)} candidates of study {study.key}",
+                found=f"{counted(len(known), 'candidate')} of study {study.key}",
                 fix="add --resume (resume=True), or choose another --storage",
             )
         )

@@ -10,6 +10,7 @@ from tcpx.inputs import random_inputs
 from tcpx.payload.diagnostics import ArgumentError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Module
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.verification.rounding import is_float, unit_roundoff
 
@@ -68,7 +69,8 @@ class Mismatch:
         if self.failure:
             return f"at {self.case}: it cannot be evaluated{of}: {self.failure}"
         place = f"result {self.result}{of}, element {list(self.index)}"
-        return f"at {self.case}: {self.wrong} of {self.total} elements; {place} is {self.found!r}, not {self.wanted!r}"
+        elements = counted(self.total, "element")
+        return f"at {self.case}: {self.wrong} of {elements}; {place} is {self.found!r}, not {self.wanted!r}"
 
 
 def cases_of(module: Module, sizes: Sequence[dict[str, int]], seed: int, *, drawn: bool = False) -> tuple[Case, ...]:
@@ -148,7 +150,7 @@ class Deviation:
 
     def __str__(self) -> str:
         most = f"the largest deviation is {abs(self.found - self.wanted):.4g}: element {list(self.index)}"
-        return f"{self.wrong} of {self.total} elements; {most} is {self.found!r}, not {self.wanted!r}"
+        return f"{self.wrong} of {counted(self.total, 'element')}; {most} is {self.found!r}, not {self.wanted!r}"
 
 
 def deviation(found: Array, wanted: Array) -> Deviation | None:

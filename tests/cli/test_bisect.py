@@ -42,7 +42,7 @@ def test_the_step_is_named(files: SimpleNamespace, tcpx_command: Command) -> Non
         "step 2, `drop_last(root)`, changes the numbers",
         f"{schedule}:4:3 (schedule)",
         f"in both, called from {schedule}:8:3",
-        "N=1, random data: 1 of 1 elements; result 0, element [0]",
+        "N=1, random data: 1 of 1 element; result 0, element [0]",
     ):
         assert expected in done.err
     assert "steps evaluated" in done.out
@@ -61,7 +61,7 @@ def test_nothing_is_wrong(files: SimpleNamespace, tcpx_command: Command) -> None
     assert "N=17, " in done.out
     verified = tcpx_command("explain", payload, "-s", schedule, "--target", "generic", "--verify", "numeric")
     assert (verified.status, verified.err) == (0, "")
-    assert "steps keep the numbers" in verified.out
+    assert "the numbers stay the same in" in verified.out
 
 
 def test_speed(files: SimpleNamespace, tcpx_command: Command) -> None:

@@ -23,7 +23,7 @@ def test_freeze_and_diff(files: SimpleNamespace, tcpx_command: Command) -> None:
     assert "  height: 4 -> none" in shown.out
     assert "step 4" in shown.out
     assert "step 8" in shown.out
-    assert "lines differ" in shown.out
+    assert "different lines" in shown.out
     timed = tcpx_command(*compare, "--time", "--size", "N=8", "--c")
     assert "speed: " in timed.out
     assert "+= 8)" in timed.out

@@ -238,7 +238,7 @@ def test_what_the_program_refuses(tmp_path: Path) -> None:
         "x=x.npy w=none.npy": "k: none.npy: No such file or directory",
         "x=x.npy w=f64.npy": "k: f64.npy: required 'descr': '<f4', found {'descr': '<f8', 'fortran_order': False,"
         " 'shape': (12, 8), }\n",
-        "x=x.npy w=flat.npy": f"k: flat.npy: {tensor}, found an array of 1 dims",
+        "x=x.npy w=flat.npy": f"k: flat.npy: {tensor}, found an array of 1 dim",
         "x=x.npy w=fortran.npy": "k: fortran.npy: required an array in row-major order",
         "x=x.npy w=short.npy": f"k: short.npy: {tensor}, found 8 x 8",
         "x=odd.npy w=w.npy": "k: odd.npy: required tensor<[M]x[N]xf32>, found 5 x 13",

@@ -19,6 +19,7 @@ from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.text.file import open_regular
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.target import Target
 
@@ -154,7 +155,7 @@ def _constants(path: Path, manifest: Manifest) -> Bytes:
     except OSError as error:
         raise _no_file(path, error) from error
     if count != size:
-        raise unreadable(str(path), f"{size} bytes", f"{length} bytes")
+        raise unreadable(str(path), counted(size, "byte"), counted(length, "byte"))
     _check(path, manifest, block.data)
     return block
 

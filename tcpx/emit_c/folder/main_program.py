@@ -119,7 +119,8 @@ static void tcpx_read_array(tcpx_Array *array) {
     place = end != place ? end : place + 1;
   }
   if (rank != array->rank) {
-    fprintf(stderr, "@NAME@: %s: required %s, found an array of %d dims\\n", array->file, array->type, rank);
+    fprintf(stderr, "@NAME@: %s: required %s, found an array of %d dim%s\\n", array->file, array->type, rank,
+            rank == 1 ? "" : "s");
     exit(1);
   }
   const size_t bytes = tcpx_bytes_of(array);

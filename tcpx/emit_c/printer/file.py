@@ -25,6 +25,7 @@ from tcpx.limits import MOST_C_BYTES
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.target import Target, target_at
 from tcpx.target.rows import PLACEHOLDER
@@ -187,7 +188,7 @@ def _check_length(functions: Sequence[Sequence[Line]], last: FuncOp) -> None:
         raise last.error(
             "the C of the kernels is too long",
             required=f"at most {most} bytes",
-            found=f"{length} bytes",
+            found=counted(length, "byte"),
             fix="unroll less, or use larger vectors: a compiler takes minutes for files of this length",
         )
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location
 from tcpx.payload.ir import Operation
+from tcpx.plurals import counted
 from tcpx.records import frozen
 
 _ADDRESS: Final = re.compile(r"ERROR: AddressSanitizer: (\S+)(?: on (?:unknown )?address (0x[0-9a-f]+))?")
@@ -38,7 +39,7 @@ class Memory:
             where = f"{address - self.address - self.size} byte(s) behind the end of"
         else:
             where = f"at byte {address - self.address} of"
-        return f"{where} {self.name} ({self.size} bytes)"
+        return f"{where} {self.name} ({counted(self.size, 'byte')})"
 
     def distance(self, address: int) -> int:
         """Bytes from the block to the address; 0 within."""

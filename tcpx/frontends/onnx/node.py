@@ -20,6 +20,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_excess import Excess, excess_of_product
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import ScalarType, TensorType, scalar_of_numpy
+from tcpx.plurals import counted
 
 _NUMPY_OF_ONNX: Final = {
     1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
@@ -84,7 +85,9 @@ class Node:
         found = self.inputs[index] if index < len(self.inputs) else None
         if found is None:
             raise self.error(
-                f"operand {index} is missing", f"{index + 1} operands or more", f"{len(self.inputs)} operands"
+                f"operand {index} is missing",
+                f"{counted(index + 1, 'operand')} or more",
+                counted(len(self.inputs), "operand"),
             )
         return found
 
@@ -259,7 +262,7 @@ class Node:
         tensor = self.input(index)
         if tensor.rank < least or (most is not None and tensor.rank > most):
             wanted = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
-            raise self.error(f"operand {index} has another number of dims", f"{wanted} dims", str(tensor))
+            raise self.error(f"operand {index} has another number of dims", counted(wanted, "dim"), str(tensor))
         return tensor
 
     # ------------------------------------------------------------ what has to hold

@@ -14,6 +14,7 @@ from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.schemas import schema_of, with_defaults
 from tcpx.frontends.onnx.values import Tensor, of_array
+from tcpx.plurals import counted
 
 OPSET: Final = 7
 Change = Callable[[Node], Node]
@@ -84,7 +85,9 @@ def _binary(node: Node) -> Node:
             raise node.error("without `broadcast`, operands have one shape", shown(own), shown(other))
         axis = 0
     if not 0 <= axis <= len(own) - len(other):
-        raise node.error("the second operand has dims of the first", f"{len(own)} dims at most", shown(other))
+        raise node.error(
+            "the second operand has dims of the first", f"{counted(len(own), 'dim')} at most", shown(other)
+        )
     return _with(_trailing_ones(node, 1, len(own) - len(other) - axis), {}, "axis", "broadcast")
 
 

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from tcpx.frontends.onnx.errors import OnnxError
 from tcpx.payload.evaluator import Array
 from tcpx.payload.text.file import file_below, open_regular
+from tcpx.plurals import counted
 
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 LONGEST_NAME: Final = 1 << 14
@@ -124,7 +125,7 @@ class TensorReader:
         if tensor.HasField("raw_data") and dtype.itemsize * 8 == _width(tensor.data_type, dtype):
             raw = tensor.raw_data
             if len(raw) != prod(shape) * dtype.itemsize:
-                raise self._error(tensor, f"{prod(shape) * dtype.itemsize} bytes", f"{len(raw)} bytes")
+                raise self._error(tensor, counted(prod(shape) * dtype.itemsize, "byte"), counted(len(raw), "byte"))
             return np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype).reshape(shape)
         held = np.asarray(tensor.int32_data, np.int64)
         bits = _width(tensor.data_type, dtype)

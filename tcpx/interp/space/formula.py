@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from itertools import product
 from math import inf, isnan, isqrt
 from typing import Final, cast
@@ -21,6 +22,9 @@ ANYTHING: Final[Interval] = (-inf, inf)
 UNDECIDED: Final[Interval] = (0, 1)
 
 
+Origin = tuple[Callable[..., object], tuple[object, ...]]
+
+
 class FormulaError(Exception):
     """A formula has no value for these knobs: a division by zero, a number beyond 64 bits."""
 
@@ -37,6 +41,11 @@ class Formula:
     value: Callable[[Values], Value]
     bounds: Callable[[Ranges], Interval]
     is_guess: bool = False
+    origin: Origin = field(kw_only=True, compare=False, repr=False)
+    """The function below that makes it, and its arguments: what it is pickled as."""
+
+    def __reduce__(self) -> Origin:
+        return self.origin
 
     @property
     def is_constant(self) -> bool:
@@ -47,12 +56,14 @@ class Formula:
 def constant(held: Value, is_guess: bool = False) -> Formula:
     """A value that no knob changes."""
     interval: Interval = (held, held) if isinstance(held, int | float) else ANYTHING
-    return Formula(repr(held), frozenset(), lambda _: held, lambda _: interval, is_guess)
+    origin = constant, (held, is_guess)
+    return Formula(repr(held), frozenset(), lambda _: held, lambda _: interval, is_guess, origin=origin)
 
 
 def knob(path: str) -> Formula:
     """The value of a knob."""
-    return Formula(f"<{path}>", frozenset((path,)), lambda values: values[path], lambda r: r.get(path, ANYTHING))
+    text, knobs = f"<{path}>", frozenset((path,))
+    return Formula(text, knobs, lambda v: v[path], lambda r: r.get(path, ANYTHING), origin=(knob, (path,)))
 
 
 def apply(name: str, operands: Sequence[Formula]) -> Formula | None:
@@ -71,7 +82,7 @@ def apply(name: str, operands: Sequence[Formula]) -> Formula | None:
         def value(values: Values) -> Value:
             return _checked(held, *[each(values) for each in of_each])
 
-    return _made(name, operands, value, _bounds_of(name, held, operands))
+    return _made(name, operands, value, _bounds_of(name, held, operands), (apply, (name, operands)))
 
 
 def chosen(condition: Formula, then: Formula, orelse: Formula) -> Formula:
@@ -87,7 +98,8 @@ def chosen(condition: Formula, then: Formula, orelse: Formula) -> Formula:
         one, other = then.bounds(ranges), orelse.bounds(ranges)
         return min(one[0], other[0]), max(one[1], other[1])
 
-    return _made("if", (condition, then, orelse), value, bounds)
+    operands = condition, then, orelse
+    return _made("if", operands, value, bounds, (chosen, operands))
 
 
 def either(alternatives: Sequence[Sequence[Formula]]) -> Formula:
@@ -101,14 +113,20 @@ def either(alternatives: Sequence[Sequence[Formula]]) -> Formula:
 
     operands = list(dict.fromkeys(formula for formulas in alternatives for formula in formulas))
     text = "".join(f"|{'&'.join(formula.text for formula in formulas)}" for formulas in alternatives)
-    return _made(
-        text, operands, lambda values: any(holds(formulas, values) for formulas in alternatives), lambda _: UNDECIDED
-    )
+
+    def value(values: Values) -> Value:
+        return any(holds(formulas, values) for formulas in alternatives)
+
+    return _made(text, operands, value, lambda _: UNDECIDED, (either, (alternatives,)))
 
 
 def listed(items: Sequence[Formula]) -> Formula:
     """`[a, b]`."""
-    return _made("[]", items, lambda values: tuple(item.value(values) for item in items), lambda _: ANYTHING)
+
+    def value(values: Values) -> Value:
+        return tuple(item.value(values) for item in items)
+
+    return _made("[]", items, value, lambda _: ANYTHING, (listed, (items,)))
 
 
 def _made(
@@ -116,6 +134,7 @@ def _made(
     operands: Sequence[Formula],
     value: Callable[[Values], Value],
     bounds: Callable[[Ranges], Interval],
+    origin: Origin,
 ) -> Formula:
     text = f"{name}({', '.join(operand.text for operand in operands)})"
     knobs = frozenset[str]().union(*(operand.knobs for operand in operands))
@@ -125,7 +144,7 @@ def _made(
             return constant(value({}), is_guess)
         except FormulaError:
             pass  # it has no value; whoever asks for it learns why
-    return Formula(text, knobs, value, bounds, is_guess)
+    return Formula(text, knobs, value, bounds, is_guess, origin=origin)
 
 
 def _checked(held: Callable[..., Value], *operands: Value) -> Value:

@@ -14,6 +14,7 @@ from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Arithmetic, Conversion, SameType, Unary
 from tcpx.payload.sizes import is_less_equal, minimum
 from tcpx.payload.types import ScalarKind, ScalarType, dtype_of, i1
+from tcpx.plurals import counted
 
 
 class BitsOnly(SameType):
@@ -146,8 +147,8 @@ class Bitcast(Conversion):
         if source.bits != dest.bits or (ScalarKind.BOOL in (source.kind, dest.kind) and source != dest):
             raise self.error(
                 "operand and result have elements of one width",
-                required=f"a dtype of {source.bits} bits",
-                found=f"{dest}, of {dest.bits} bits",
+                required=f"a dtype of {counted(source.bits, 'bit')}",
+                found=f"{dest}, of {counted(dest.bits, 'bit')}",
                 fix=Direction("tcp.cast converts the numbers"),
             )
         self.check_kind(self.operand)

@@ -32,6 +32,7 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import suggestion
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, row_major, shape_of, substitute_type
 from tcpx.payload.value_ranges import SPANNING, Declared, declared_ranges, value_order, value_range
+from tcpx.plurals import counted
 
 Binding = Mapping[Symbol, Dim]
 IN_PLACE, ALIGNMENT, SCRATCH, CONTRACT = "in_place", "alignment", "scratch", "contract"
@@ -380,8 +381,8 @@ class BufferCall(CallBase):
             names = ", ".join(symbol.name for symbol in callee.symbols)
             raise self.error(
                 f"@{callee.name} has another number of symbols",
-                required=f"{len(callee.symbols)} sizes: {names}" if names else "no sizes",
-                found=f"{len(self.sizes)} sizes",
+                required=f"{counted(len(callee.symbols), 'size')}: {names}" if names else "no sizes",
+                found=counted(len(self.sizes), "size"),
             )
         self.check_symbols(self.binding)
         for formal, value in zip(self.formals, self.operands, strict=True):
@@ -460,8 +461,9 @@ class RowCall(CallBase):
         if not count == len(self.operands) == len(self.tiles) or len(self.sizes) != len(func.symbols):
             raise self.error(
                 f"the row {func.row} has another number of operands, tiles or sizes",
-                required=f"{count} operands and tiles, {len(func.symbols)} sizes",
-                found=f"{len(self.operands)} operands, {len(self.tiles)} tiles, {len(self.sizes)} sizes",
+                required=f"{counted(count, 'operand')} and tiles, {counted(len(func.symbols), 'size')}",
+                found=f"{counted(len(self.operands), 'operand')}, {counted(len(self.tiles), 'tile')}, "
+                + counted(len(self.sizes), "size"),
             )
         for value, tile in zip(self.operands, self.tiles, strict=True):
             if not isinstance(value.type, BufferType) or tile.rank != len(value.type.shape):

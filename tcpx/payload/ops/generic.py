@@ -32,6 +32,7 @@ from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of, si64
 from tcpx.payload.value_ranges import dtype_range
+from tcpx.plurals import counted
 
 
 @register
@@ -353,7 +354,7 @@ class Generic(Structured):
                 "the body has one argument per input, then an accumulator if there is a reduction or an `init`"
                 if not count and len(self.regions) == 1
                 else "the body has one argument per input and position, then an accumulator unless a region combines",
-                required=f"{wanted} arguments",
+                required=counted(wanted, "argument"),
                 found=f"{len(block.args)}",
             )
         self._verify_names(its)

@@ -16,6 +16,7 @@ from tcpx.payload.ops.gml_st import OnSubset, write_subset
 from tcpx.payload.sizes import Dim, Size, is_equal, product, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of, row_major, shape_of, si64
+from tcpx.plurals import counted
 
 CACHE_LINE = 64
 """Bytes that are read or written together; a vector of any target is no longer."""
@@ -89,7 +90,7 @@ class Alloc(Operation):
         except (TypeError, ValueError) as error:
             raise self.error(
                 "the buffer does not fit into the workspace",
-                required=f"{part.size} bytes",
+                required=counted(part.size, "byte"),
                 found=f"offset {evaluation.size(offset)}, shape {shape} of {type_.dtype}",
             ) from error
 
@@ -121,7 +122,7 @@ class View(Operation):
         if not are_equal_at(self, product(before.shape), product(after.shape)):
             raise self.error(
                 "a view keeps the number of elements",
-                required=f"{to_text(product(before.shape))} elements",
+                required=f"{counted(to_text(product(before.shape)), 'element')}",
                 found=str(after),
             )
         for type_ in (before, after):
@@ -166,7 +167,7 @@ class At(View):
         if len(self.dims) != len(self.operands) - 1 or set(self.dims) & set(self.subset.dropped):
             raise self.error(
                 "there is an index for each of `dims`",
-                required=f"{len(self.operands) - 1} dims of the buffer that are kept",
+                required=f"{counted(len(self.operands) - 1, 'dim')} of the buffer that are kept",
                 found=str(list(self.dims)),
             )
         for value in self.operands[1:]:

@@ -10,6 +10,7 @@ from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.views import Reshape, Slice
 from tcpx.payload.sizes import Dim, is_equal, is_less_equal, to_text
 from tcpx.payload.types import dtype_of, like, shape_of
+from tcpx.plurals import counted
 
 
 class Shorthand(Operation):
@@ -83,7 +84,7 @@ class Split(Shorthand):
         if is_equal(begin, shape[self.dim]) is not True:
             raise self.error(
                 f"the parts are not as long as dim {self.dim} of %{self.operand.name}",
-                required=f"{to_text(shape[self.dim])} elements",
+                required=f"{counted(to_text(shape[self.dim]), 'element')}",
                 found=f"{to_text(begin)}: {', '.join(f'%{v.name}: {v.type}' for v in self.results)}",
                 unproven=is_equal(begin, shape[self.dim]) is None,
             )

@@ -24,6 +24,7 @@ from tcpx.payload.sizes import Dim, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, i1, lanes_of, shape_of, with_shape
 from tcpx.payload.value_ranges import beside
+from tcpx.plurals import counted
 
 
 @register
@@ -181,7 +182,8 @@ class Gather(OnSubset):
         ):
             raise self.error(
                 "there are indices for each of `dims`, all of one shape, with which the vector begins",
-                required=f"{len(self.dims)} vectors of integers of shape {list(shape_of(self.result.type)[:inner])}",
+                required=counted(len(self.dims), "vector")
+                + f" of integers of shape {list(shape_of(self.result.type)[:inner])}",
                 found=", ".join(str(value.type) for value in self.operands[:-1]) or "none",
             )
 

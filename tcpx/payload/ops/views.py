@@ -29,6 +29,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.payload.value_ranges import beside, union
+from tcpx.plurals import counted
 
 FREE = "free"
 """The attribute of a padding that may hold anything."""
@@ -418,7 +419,7 @@ class Slice(View):
             if not is_less_equal_at(self, end, extent):
                 raise self.error(
                     f"the slice ends behind dim {dim} of its operand",
-                    required=f"at most {to_text(extent)} elements to its end",
+                    required=f"at most {counted(to_text(extent), 'element')} to its end",
                     found=to_text(end),
                     unproven=is_less_equal(end, extent) is None,
                 )
@@ -561,8 +562,8 @@ class Reshape(View):
         if not are_equal_at(self, before, after) and not is_unreachable(self):
             raise self.error(
                 "a reshape keeps the number of elements",
-                required=f"{to_text(before)} elements",
-                found=f"{to_text(after)} elements in {self.result.type}",
+                required=f"{counted(to_text(before), 'element')}",
+                found=f"{counted(to_text(after), 'element')} in {self.result.type}",
             )
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

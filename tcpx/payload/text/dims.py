@@ -12,7 +12,7 @@ from typing import Final
 from lark import Token
 
 from tcpx.limits import DEEPEST_NESTING, INT64_MAX
-from tcpx.payload.diagnostics import Direction, ParseError, counted, either
+from tcpx.payload.diagnostics import Direction, ParseError, either
 from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Comparison, Predicate, Relation
 from tcpx.payload.size_excess import Excess, excess, excess_of_memory, excess_of_product
@@ -36,6 +36,7 @@ from tcpx.payload.text.hints import compared, dtype_fix
 from tcpx.payload.text.scope import Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, tokens
 from tcpx.payload.types import SCALARS, SPACES, BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, i1
+from tcpx.plurals import counted
 
 _RELATIONS: Final[dict[str, Relation]] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CHAINED: Final = frozenset(("sum", "difference", "product"))

@@ -12,7 +12,7 @@ from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.declared_bodies import check_declared_bodies
-from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError, TcpxError, check_text, counted
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError, TcpxError, check_text
 from tcpx.payload.disjointness import check_reads_of_parallel_loops
 from tcpx.payload.inside import check_subsets
 from tcpx.payload.interfaces import Structured
@@ -50,6 +50,7 @@ from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse
 from tcpx.payload.types import Type, dtype_of, shape_of
 from tcpx.payload.value_ranges import RANGES, Declared, range_entries
 from tcpx.payload.verifier import verify_module
+from tcpx.plurals import counted
 from tcpx.records import frozen
 
 STATEMENTS = ("operation", "loop", "conditional")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lark import Token
 
 from tcpx.limits import UINT64_MAX
-from tcpx.payload.diagnostics import Direction, Location, ParseError, VerifyError, counted
+from tcpx.payload.diagnostics import Direction, Location, ParseError, VerifyError
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.shorthand import Shorthand
 from tcpx.payload.short_operands import Number, OperandLike, short_name, written_out
@@ -14,6 +14,7 @@ from tcpx.payload.text.attributes import WORDS, AttributeReader
 from tcpx.payload.text.scope import Scope
 from tcpx.payload.text.syntax import Node, Source, child, tokens
 from tcpx.payload.types import SCALARS, Type
+from tcpx.plurals import counted
 
 
 class ShortFormReader(AttributeReader):

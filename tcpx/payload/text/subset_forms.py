@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from tcpx.payload.diagnostics import counted
 from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.ops.gml_st import Materialize, StYield
 from tcpx.payload.ops.subset_forms import COMBINERS, combined, of_filter, point, to_filter
@@ -11,6 +10,7 @@ from tcpx.payload.text.scope import Scope
 from tcpx.payload.text.short_forms import ShortFormReader
 from tcpx.payload.text.syntax import Node, child, nodes, tokens
 from tcpx.payload.types import Type, shape_of
+from tcpx.plurals import counted
 
 FILTER_READ = "gml_st.materialize(%source, %indices) filter [DIM]"
 FILTER_WRITTEN = "gml_st.yield(%value, %indices, %destination) filter [DIM]"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tcpx.installed import LIBRARY
 from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ScheduleError
 from tcpx.payload.ir import operation_classes
+from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import Transform, known_transform, plugin_notes, transforms
@@ -192,7 +193,7 @@ def bind_arguments(
         elif named:
             raise _misfit("an argument without a name stands behind one with a name", argument.location, signature)
         elif position >= len(names):
-            count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
+            count = counted(len(names), "argument")
             fewer = replace(call, arguments=call.arguments[:position])
             raise _misfit(
                 f"`{what}` takes at most {count}",

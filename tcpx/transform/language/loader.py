@@ -13,6 +13,7 @@ from tcpx.limits import DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ScheduleError
 from tcpx.payload.given import path_of
 from tcpx.payload.text.file import UnreadableError, is_file, read_text, unusual_path
+from tcpx.plurals import counted
 from tcpx.records import brief, frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
@@ -96,7 +97,7 @@ class Program:
                 f"there is no schedule `{name}`" if name else "it is not said which schedule is meant",
                 schedule=Location(self.main.file.path, 1, 1),
                 required=f"one of {', '.join(known)}" if known else "a `schedule` in the file",
-                found=name or f"{len(known)} schedules",
+                found=name or counted(len(known), "schedule"),
                 fix=did_you_mean(name, known)
                 or (
                     Direction("keep one; let the others be sequences, or files of their own")

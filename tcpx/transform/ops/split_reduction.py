@@ -6,6 +6,7 @@ from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.sizes import is_equal, mod, to_text
+from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     BOOL,
     DIM,
@@ -199,6 +200,6 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
                 f"`{dim}` of %{op.name} cannot be padded to whole rounds of {factor}",
                 op=op,
                 required=f"a factor that divides `{dim}`, or padding that changes no result, in every operand",
-                found=f"{to_text(extent)} elements, and `{op.operand_roles[index]}` without {lacks}",
+                found=f"{counted(to_text(extent), 'element')}, and `{op.operand_roles[index]}` without {lacks}",
                 fix=Direction("`parts`, which needs no padding"),
             )

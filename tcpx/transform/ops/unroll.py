@@ -9,6 +9,7 @@ from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import UNROLLED, Loop, trip_count
 from tcpx.payload.sizes import mod, to_text
+from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     BOOL,
     INT,
@@ -92,7 +93,7 @@ class Unroll(Transform):
                 f"the number of iterations of {loop.name} is known only when the kernel runs",
                 op=loop,
                 required="a number of iterations that is known now",
-                found=f"{to_text(trips)} iterations",
+                found=f"{counted(to_text(trips), 'iteration')}",
                 fix=_by_the_compiler(ctx, loop, 4),
                 notes=_ways(ctx, loop, 4),
             )
@@ -126,7 +127,8 @@ class Unroll(Transform):
                 f"{factor} does not divide the iterations of {loop.name}",
                 op=loop,
                 required=f"a multiple of {factor} whole steps",
-                found=f"{to_text(trips)} steps of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
+                found=counted(to_text(trips), "step")
+                + f" of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
                 fix=_by_the_compiler(ctx, loop, factor),
                 notes=_ways(ctx, loop, factor),
             )

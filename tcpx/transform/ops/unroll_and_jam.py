@@ -6,6 +6,7 @@ from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, trip_count
 from tcpx.payload.sizes import mod, to_text
+from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     INT,
     LOOP,
@@ -106,7 +107,8 @@ def _check(ctx: TransformContext, loop: Loop, factor: int) -> None:
             f"{factor} does not divide the iterations of {loop.name}",
             op=loop,
             required=f"a multiple of {factor} whole steps",
-            found=f"{to_text(trips)} steps of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
+            found=counted(to_text(trips), "step")
+            + f" of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
             fix=Direction(f"a loop with a step {factor} times as long round it, peeled"),
         )
 

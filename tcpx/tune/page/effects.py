@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from tcpx.plurals import counted
 from tcpx.tune.page.drawing import BLUE, FAINT, GREY, LogScale, dot, drawing, line, words
 from tcpx.tune.space import Value
 from tcpx.tune.statistics import geometric_mean, middle_of
@@ -35,7 +36,7 @@ def effect_svg(path: str, candidates: Sequence[Candidate]) -> str | None:
         mean = geometric_mean(held, [1.0] * len(held))
         parts.append(words(LEFT - 8, y + 4, str(value)[:12], "end"))
         parts.append(line(scale.place(min(held)), y, scale.place(max(held)), y, GREY, 2))
-        said = f"{value}: {mean:.3f} on average, {min(held):.3f} at best, {len(held)} candidates"
+        said = f"{value}: {mean:.3f} on average, {min(held):.3f} at best, {counted(len(held), 'candidate')}"
         parts.append(dot(scale.place(mean), y, BLUE, said, 4))
     more = f"; {len(shown)} of {len(ratios)} values" if len(ratios) > len(shown) else ""
     parts.append(words(LEFT, 10, f"time, of the median candidate's{more}"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcpx.measure.picture import roofline_svg
 from tcpx.measure.rows import Row
+from tcpx.plurals import counted
 from tcpx.tune.importance import importance
 from tcpx.tune.page.effects import effect_svg
 from tcpx.tune.page.history import history_svg
@@ -28,7 +29,7 @@ def study_page(study: Study) -> str:
     template, style = ((folder / name).read_text(encoding="utf-8") for name in ("study.html", "study.css"))
     main = study.module.main.name
     return Template(template).substitute(
-        title=escape(f"tuning @{main}, {len(study.candidates)} candidates"),
+        title=escape(f"tuning @{main}, {counted(len(study.candidates), 'candidate')}"),
         style=style.strip(),
         summary=escape(study.text()),
         history=history_svg(study.candidates, study.names) if study.candidates else "",

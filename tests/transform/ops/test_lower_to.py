@@ -240,7 +240,7 @@ def test_outline_does_not_call_a_row() -> None:
         (
             STATIC,
             "lower_to(mm, difference)",
-            "the row difference does not do what %mm does (has 1 dims, not 3)",
+            "the row difference does not do what %mm does (has 1 dim, not 3)",
         ),
         (
             DIFFERENCE.replace("tcp.sub", "tcp.add"),
@@ -534,7 +534,7 @@ def test_rows_are_verified(tmp_path: Path) -> None:
     assert gaps.message == "the C of the row masked_4x16 does not do what its semantics say"
     assert order.message == "the C of the row difference does not do what its semantics say"
     assert order.required == "%r = tcp.sub(%x, %y) : tensor<[N]xf32>"
-    assert str(order.found).startswith("at N=1, random data: 1 of 1 elements; result 0, element [0] is ")
+    assert str(order.found).startswith("at N=1, random data: 1 of 1 element; result 0, element [0] is ")
 
 
 GATHERING = """name: gathering

@@ -19,6 +19,7 @@ from tcpx.payload.builder import tile
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.sizes import Dim, Var, maximum
 from tcpx.payload.types import shape_of, si64
+from tcpx.plurals import counted
 
 MOST_ITERATIONS: Final = 256
 """Of one loop."""
@@ -60,7 +61,7 @@ def loop(n: Node) -> Sequence[Result]:
     body, going = n.graph("body"), n.input(1) if n.has(1) else None
     state = [n.input(k) for k in range(2, len(n.inputs))]
     if len(body.output) <= len(state):
-        required = f"a condition, then {len(state)} values for the next iteration"
+        required = f"a condition, then {counted(len(state), 'value')} for the next iteration"
         raise n.error("the results of the body", required, str(len(body.output)))
     is_known = going is None or going.array is not None
     most = n.input(0).array if n.has(0) else None
@@ -178,7 +179,7 @@ def scan(n: Node) -> Sequence[Result]:
     given = [n.input(k) for k in range(len(n.inputs) - count, len(n.inputs))]
     outputs = len(body.output) - len(state)
     if outputs < 0:
-        required = f"{len(state)} values for the next iteration, then parts of results"
+        required = f"{counted(len(state), 'value')} for the next iteration, then parts of results"
         raise n.error("the results of the body", required, str(len(body.output)))
     axes = [n.checked_axis(a, t.rank) for a, t in zip(_for_each(n, "scan_input_axes", count), given, strict=True)]
     back = _for_each(n, "scan_input_directions", count)

@@ -14,6 +14,7 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, floordiv
 from tcpx.payload.types import accumulator_of, shape_of, si64
+from tcpx.plurals import counted
 
 MOST_POINTS = 4096
 
@@ -32,7 +33,7 @@ def dft(n: Node) -> Result:
         raise Unsupported("a transform of a dim that is known when called", [extent])
     count = n.integer(1) if n.has(1) else 2 * (extent - 1) if back and half else extent
     if not 1 <= count <= MOST_POINTS:
-        raise Unsupported(f"a transform of {count} points")
+        raise Unsupported(f"a transform of {counted(count, 'point')}")
     table = _table(count, int(parts) if isinstance(parts, int) else 2, back, half)
     x, taken = n.value(0), min(extent, table.shape[0])
     x = w.part(x, axis, 0, taken)
@@ -57,11 +58,11 @@ def short_time_transform(n: Node) -> Result:
         or (window is not None and not same(window.shape[0], count))
     ):
         found = f"{n.input(0)}, {step}, {window}"
-        raise n.error("numbers or pairs, a step, and a window for each frame", f"{count} numbers", found)
+        raise n.error("numbers or pairs, a step, and a window for each frame", counted(str(count), "number"), found)
     if not isinstance(count, int):
         raise Unsupported("frames whose length is known when called", [count])
     if not 1 <= count <= MOST_POINTS:
-        raise Unsupported(f"a transform of {count} points")
+        raise Unsupported(f"a transform of {counted(count, 'point')}")
     n.demand(Predicate.of("<=", count, length), "the signal is shorter than a frame", [length])
     frames = floordiv(length - count, step) + 1
     start, within = (w.op("iota", shape=(frames, count), dtype=si64, dim=d) for d in (0, 1))

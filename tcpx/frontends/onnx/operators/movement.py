@@ -18,6 +18,7 @@ from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum
 from tcpx.payload.types import i1, shape_of, si64
+from tcpx.plurals import counted
 
 MOST_PLACES: Final = 1 << 20
 """Of one axis, whose places are listed."""
@@ -69,7 +70,7 @@ def constant_of_shape(n: Node) -> Result:
     array = n.of_array(held) if held is not None else np.zeros(1, np.float32)
     scalar = of_array(n.outputs[0], np.asarray(array))
     if scalar is None or array.size != 1:
-        raise Unsupported(f"constants of {array.dtype}, {array.size} elements")
+        raise Unsupported(f"constants of {array.dtype}, {counted(array.size, 'element')}")
     shape = n.dims(0)
     number = array.ravel()[0]
     static = [d for d in shape if isinstance(d, int)]
@@ -122,7 +123,9 @@ def reshape(n: Node) -> Result:
     zeros = [k for k, d in enumerate(wanted) if isinstance(d, int) and d == 0]
     if not n.int("allowzero", 0):
         if any(k >= len(own) for k in zeros):
-            raise n.error("0 stands for a dim of the operand", f"0 among the first {len(own)} dims", shown(wanted))
+            raise n.error(
+                "0 stands for a dim of the operand", f"0 among the first {counted(len(own), 'dim')}", shown(wanted)
+            )
         wanted = [own[k] if k in zeros else d for k, d in enumerate(wanted)]
     elif zeros and -1 in wanted:
         raise n.error("with `allowzero`, what -1 stands for is not known beside 0", "0 or -1", shown(wanted))

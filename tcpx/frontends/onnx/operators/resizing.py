@@ -18,6 +18,7 @@ from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, floordiv
 from tcpx.payload.types import accumulator_of, dtype_of, f32, f64, i1, shape_of, si64
+from tcpx.plurals import counted
 
 MOST_PLACES: Final = 1 << 20
 """Of one axis, whose places are listed; beside them, their weights."""
@@ -91,7 +92,7 @@ def _to_sizes(n: Node, axes: Sequence[int], sizes: Sequence[Dim]) -> tuple[list[
 def _changed(n: Node, axes: Sequence[int], scales: Sequence[float]) -> tuple[list[int], list[float]]:
     """The axes whose scale is not 1, and their scales: the sizes of the others need not be numbers."""
     if len(scales) != len(axes):
-        raise n.error("a scale for each axis", f"{len(axes)} numbers above 0", str(list(scales)))
+        raise n.error("a scale for each axis", f"{counted(len(axes), 'number')} above 0", str(list(scales)))
     changed = [(axis, scale) for axis, scale in zip(axes, scales, strict=True) if scale != 1]
     return [axis for axis, _ in changed], [scale for _, scale in changed]
 
@@ -99,7 +100,7 @@ def _changed(n: Node, axes: Sequence[int], scales: Sequence[float]) -> tuple[lis
 def _scaled(n: Node, extents: Sequence[Dim], scales: Sequence[float]) -> list[Dim]:
     """The size of each axis by its scale."""
     if len(scales) != len(extents) or not all(isfinite(s) and s > 0 for s in scales):
-        raise n.error("a scale for each axis", f"{len(extents)} numbers above 0", str(list(scales)))
+        raise n.error("a scale for each axis", f"{counted(len(extents), 'number')} above 0", str(list(scales)))
     return [_product(d, s) for d, s in zip(extents, scales, strict=True)]
 
 

@@ -17,6 +17,7 @@ from tcpx.payload.indexing_maps import dims
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, ceildiv, floordiv
 from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, i1, shape_of, si32, si64
+from tcpx.plurals import counted
 
 _AUTO: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
@@ -130,7 +131,9 @@ def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 
         raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
     if groups < 1 or not same(own[1] * groups, shape[1]) or not same(floordiv(own[0], groups) * groups, own[0]):
         both = own[1] * groups, shape[1]
-        raise n.error("channels are groups", f"{groups} groups of {shown(own[1:2])}", shown(shape[1:2]), equal=both)
+        raise n.error(
+            "channels are groups", f"{counted(groups, 'group')} of {shown(own[1:2])}", shown(shape[1:2]), equal=both
+        )
     held = windows_of(n, shape[2:], kernel)
     x, count = held.padded(n, x, pad), held.count
     padded = shape_of(x.type)
@@ -200,7 +203,7 @@ def conv_transpose(n: Node) -> Result:
     ):
         raise n.error(
             "x and w have channels and dims",
-            f"w of {len(shape)} dims, {groups} groups",
+            f"w of {counted(len(shape), 'dim')}, {counted(groups, 'group')}",
             f"{shown(shape)} and {shown(own)}",
             equal=None if same(own[0], shape[1]) else (own[0], shape[1]),
         )
@@ -209,7 +212,7 @@ def conv_transpose(n: Node) -> Result:
     strides, dilations, pads, auto = _placed(n, kernel, rank)
     more, wanted = n.ints("output_padding", [0] * rank), n.ints("output_shape", [])[-rank:]
     if len(more) != rank or len(wanted) not in (0, rank):
-        required = f"{rank} numbers, one for each spatial dim"
+        required = f"{counted(rank, 'number')}, one for each spatial dim"
         raise n.error("`output_padding` and `output_shape`", required, f"{shown(more)} and {shown(wanted)}")
     low: list[Dim] = []
     high: list[Dim] = []

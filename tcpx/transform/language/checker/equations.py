@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tcpx.payload.diagnostics import counted
+from tcpx.plurals import counted
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.scope import Scope

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tcpx.payload.diagnostics import Direction, ScheduleError
+from tcpx.plurals import counted
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import known_transform
 from tcpx.transform.language import syntax as ast
@@ -270,7 +271,7 @@ def _method(function: ast.Attribute, call: ast.Call, scope: Scope) -> Static:
             f"`{function.name}` takes one argument",
             call.location,
             required="one argument",
-            given=f"{len(call.arguments)} arguments",
+            given=counted(len(call.arguments), "argument"),
         )
     if function.name == "copy":
         return base

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tcpx.payload.diagnostics import Direction, counted
+from tcpx.payload.diagnostics import Direction
+from tcpx.plurals import counted
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types

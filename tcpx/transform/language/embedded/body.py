@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from tcpx.payload.diagnostics import Location, counted
+from tcpx.payload.diagnostics import Location
+from tcpx.plurals import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.expressions import check_expression
 from tcpx.transform.language.checker.patterns import check_type

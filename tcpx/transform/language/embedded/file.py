@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tcpx.payload.diagnostics import Location, unusable_argument
+from tcpx.plurals import counted
 from tcpx.records import brief
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.program import require_checked
@@ -239,7 +240,7 @@ def _roles(body: ast.Block) -> tuple[ast.Let, ...]:
     lets = tuple(s for s in body.statements if isinstance(s, ast.Let) and len(s.names) == 1 and not s.optional)
     if lets and len(lets) == len(body.statements):
         return lets
-    found = f"{len(body.statements)} statements, {len(lets)} of them a role"
+    found = f"{counted(len(body.statements), 'statement')}, {len(lets)} of them a role"
     raise refused("a view only names parts of an operation", "`s.let(..)` for each of them", found, where=body.location)
 
 
