@@ -20,7 +20,7 @@ from tcpx.payload.sizes import evaluate
 from tcpx.records import brief, frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
-from tcpx.written_paths import path_to_write
+from tcpx.written_paths import file_to_write
 
 SECONDS: Final = 0.5
 """How long the kernel is called, at least."""
@@ -102,7 +102,7 @@ class Profile:
         `tcpx profile --html` also has the limits of the machine, which it measures."""
         from tcpx.measure.profile_page import profile_page  # which shows this
 
-        path_to_write(path).write_text(profile_page(self), encoding="utf-8")
+        file_to_write(path).write_text(profile_page(self), encoding="utf-8")
 
     def share(self, row: ProfileRow) -> float:
         """The part of the time that a row has."""

@@ -32,7 +32,7 @@ from tcpx.reached import reached_hash
 from tcpx.records import brief, frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
-from tcpx.written_paths import path_to_write
+from tcpx.written_paths import file_to_write, path_to_write
 
 VERSION: Final = 1
 SHOWN: Final = 8
@@ -216,7 +216,7 @@ def write_record(path: str | Path, record: TunedRecord) -> None:
 
 def write_records(path: str | Path, records: Sequence[TunedRecord]) -> None:
     """Write a file with these records. It is replaced as a whole. Raises ArgumentError."""
-    file = path_to_write(path)
+    file = file_to_write(path)
     text = yaml.safe_dump(
         {"version": VERSION, "records": [_as_yaml(held) for held in records]}, sort_keys=False, width=110
     )

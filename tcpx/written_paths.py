@@ -17,3 +17,10 @@ def path_to_write(path: str | Path) -> Path:
             )
         )
     return Path(path)
+
+
+def file_to_write(path: str | Path) -> Path:
+    """The same; its folder is made if there is none. Raises OSError where it cannot be."""
+    file = path_to_write(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file

@@ -115,14 +115,6 @@ def test_kernels_profiles_and_bound_calls(payload: tcpx.Module) -> None:
             refused(kernel.bind(*arrays))
 
 
-def test_studies() -> None:
-    text = "func @f(%x: tensor<4xf32>) -> tensor<4xf32> { %y = tcp.neg(%x) : tensor<4xf32> tcp.return(%y) }"
-    study = tcpx.tune(tcpx.parse(text), target="generic", trials=1)
-    for found in copies(study):
-        assert [c.point for c in found.candidates] == [c.point for c in study.candidates]
-        assert repr(found) == repr(study)
-
-
 def test_sessions() -> None:
     helper = import_module("onnx.helper")
     values = [helper.make_tensor_value_info(name, 1, [4]) for name in "xy"]

@@ -120,8 +120,8 @@ def test_notebooks_show_html(objects: dict[str, Any], name: str) -> None:
 def test_notebooks_show_the_pages(objects: dict[str, Any], tmp_path: Path) -> None:
     explanation, profile = objects["Explanation"], objects["Profile"]
     assert page_in(explanation._repr_html_()) == tcpx.html_page(explanation)
-    profile.html(tmp_path / "profile.html")
-    assert page_in(profile._repr_html_()) == (tmp_path / "profile.html").read_text(encoding="utf-8")
+    profile.html(tmp_path / "made" / "profile.html")
+    assert page_in(profile._repr_html_()) == (tmp_path / "made" / "profile.html").read_text(encoding="utf-8")
     report = str(objects["Kernel"].report())
     assert escape(report) in objects["Kernel"]._repr_html_()
 

@@ -26,9 +26,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_specialisation(parser)
 
 
-def _check_table(path: str, allow_native: bool) -> int:
-    """Load a table and run its rows."""
-    target = tcpx.load_target(path, allow_native=allow_native)
+def _check_table(path: str, target: tcpx.Target) -> int:
+    """Run the rows of a table."""
     found = tcpx.verify_rows(target)
     for diagnostic in found:
         print(diagnostic.render(), file=sys.stderr)
@@ -54,7 +53,10 @@ def _execute(options: argparse.Namespace) -> int:
     if options.file is not None and options.file.endswith(TABLE_SUFFIXES):
         if options.schedule is not None:
             raise UsageError(f"required a table alone, found one and -s {options.schedule}")
-        return _check_table(options.file, options.allow_native)
+        return _check_table(options.file, tcpx.load_target(options.file, allow_native=options.allow_native))
+    target = options.target
+    if isinstance(target, tcpx.Target) and not target.is_installed and _check_table(target.name, target):
+        return 1
     path, schedule_path = _files(options.file, options.schedule)
     if path is None and (options.size or options.input):
         raise UsageError("--size and --input are for a model, FILE.onnx")
@@ -62,10 +64,11 @@ def _execute(options: argparse.Namespace) -> int:
     if schedule_path is None:
         if module is not None and _problems(str(path), tcpx.check(None, module)):
             return 1
-        print(f"{path}: the payload is well formed")
+        print(f"{path}: the payload is well formed; no schedule was run over it, not the default one either:")
+        print(f"  `tcpx explain {path}` says what that copies and leaves alone")
         return 0
     schedule = tcpx.load_schedule(schedule_path)
-    params, target, threads = params_of(options), options.target, options.threads
+    params, threads = params_of(options), options.threads
     found = tcpx.check(schedule, module, params=params, target=target, threads=threads)
     if _problems(schedule_path, found):
         return 1
@@ -98,8 +101,8 @@ CHECK = Subcommand(
     name="check",
     summary="check a schedule, with or without a payload",
     description="Check names, types and arguments of a schedule. Given a payload too, run the schedule over it, which\n"
-    "finds out about matches, dims and sizes, and say what it left alone. Of a table, the C of its rows of operations\n"
-    "is run under the sanitizers and compared with their semantics; nothing else is compiled.",
+    "finds out about matches, dims and sizes, and say what it left alone. Of a table, also one that --target names,\n"
+    "the C of its rows is run under the sanitizers and compared with their semantics; nothing else is compiled.",
     example="tcpx check examples/digits/digits.tcp -s schedules/digits.tcps",
     add_arguments=_add_arguments,
     execute=_execute,

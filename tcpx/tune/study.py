@@ -23,7 +23,7 @@ from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
 from tcpx.tune.verdicts import Candidate
 from tcpx.tuned import records_of, setting_of, write_record
-from tcpx.written_paths import path_to_write
+from tcpx.written_paths import file_to_write, path_to_write
 
 SHOWN: Final = 6
 
@@ -130,7 +130,7 @@ class Study:
     def html(self, path: str | Path) -> None:
         """Write a page with history, effects of knobs, verdicts, a roofline and the winner: one file, for any browser,
         that needs nothing else."""
-        path_to_write(path).write_text(study_page(self), encoding="utf-8")
+        file_to_write(path).write_text(study_page(self), encoding="utf-8")
 
     def provenance(self) -> dict[str, str]:
         """Where the values come from, in words."""

@@ -27,6 +27,7 @@ from tcpx.tune.space import Space, Value
 from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
 from tcpx.tune.study import Study
 from tcpx.tune.study_folder import study_folder
+from tcpx.written_paths import file_to_write
 
 TRIALS: Final = 100
 FINAL_PROCESSES: Final = 5
@@ -141,7 +142,7 @@ def _tuned(
     with ExitStack() as stack:
         stack.enter_context(interrupts.caught())
         folder = stack.enter_context(study_folder())
-        ledger = stack.enter_context(Ledger(storage if storage is not None else folder / "ledger.db"))
+        ledger = stack.enter_context(Ledger(file_to_write(storage) if storage is not None else folder / "ledger.db"))
         key, facts = identity_of(
             request.module, request.schedule, request.target, request.threads, request.workloads, request.fixed, cpu
         )

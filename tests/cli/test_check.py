@@ -184,6 +184,28 @@ def test_a_table_of_a_target(files: SimpleNamespace, tcpx_command: Command) -> N
     assert "0 row(s)" in tcpx_command("check", sizes).out
 
 
+def test_the_rows_of_a_table_that_is_the_target(files: SimpleNamespace, tcpx_command: Command) -> None:
+    table, wrong = files.write("mine.yaml", TABLE), files.write("wrong.yaml", TABLE.replace("] + (", "] - ("))
+    for words in ((files.payload,), (files.payload, "-s", files.schedule), ("-s", files.schedule)):
+        refused = tcpx_command("check", *words, "--target", table)
+        assert (refused.status, "mine.yaml brings native code" in refused.err) == (1, True)
+    done = tcpx_command("check", files.payload, "--target", table, "--allow-native")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("mine: the table is well formed; 1 row(s) do what their semantics say\n")
+    done = tcpx_command("check", files.payload, "-s", files.schedule, "--target", wrong, "--allow-native")
+    assert done.status == 1
+    assert "the C of the row sum8 does not do what its semantics say" in done.err
+
+
+def test_a_payload_alone_says_that_the_default_was_not_run(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("check", files.payload)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        f"{files.payload}: the payload is well formed; no schedule was run over it, not the default one either:",
+        f"  `tcpx explain {files.payload}` says what that copies and leaves alone",
+    ]
+
+
 def test_a_table_as_target(files: SimpleNamespace, tcpx_command: Command) -> None:
     table = files.write("mine.yaml", TABLE)
     schedule = files.write(

@@ -33,7 +33,7 @@ def record(module: tcpx.Module, schedule: tcpx.Schedule) -> TunedRecord:
 
 @pytest.fixture
 def path(tmp_path: Path, record: TunedRecord) -> Path:
-    made = tmp_path / "s.tuned.yaml"
+    made = tmp_path / "made with it" / "s.tuned.yaml"
     write_record(made, record)
     return made
 

@@ -109,9 +109,10 @@ def test_history_goes_down_in_steps(study: Study) -> None:
 
 
 def test_a_study_without_a_winner_has_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "made" / "with it" / "study.html"
     for candidates in ([], [candidate(0, 1, None)], [candidate(0, 1, 1.0)]):
-        study_of(candidates).html(tmp_path / "study.html")
-        assert Page((tmp_path / "study.html").read_text(encoding="utf-8")).open == []
+        study_of(candidates).html(page)
+        assert Page(page.read_text(encoding="utf-8")).open == []
 
 
 @pytest.mark.slow
