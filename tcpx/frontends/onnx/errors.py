@@ -49,6 +49,14 @@ def numbers_for(sizes: Sequence[Dim]) -> str | None:
     return _said(dict.fromkeys(dims_of(sizes), "<number>"))
 
 
+def one_for(sizes: Sequence[Dim]) -> str | None:
+    """How sizes become 1: by numbers, where they are more than a dim each; None where one never does."""
+    if any(isinstance(size, int) and size != 1 for size in sizes):
+        return None
+    names = [symbol.name for size in sizes if (symbol := as_symbol(size)) is not None]
+    return _said(dict.fromkeys(names, "1")) if len(names) == len(sizes) else numbers_for(sizes)
+
+
 def equality_of(a: Dim, b: Dim) -> str | None:
     """How two sizes become equal: a dim that number, or that other dim; else by numbers for what they depend on."""
     first, second = as_symbol(a), as_symbol(b)

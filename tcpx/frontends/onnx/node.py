@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from tcpx.frontends.onnx.broadcasting import Shape
-from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported
+from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported, one_for
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, objects
 from tcpx.frontends.onnx.writing import Append, Writer
 from tcpx.payload.diagnostics import Location
@@ -292,10 +292,13 @@ class Node:
         found: str,
         sizes: Sequence[Dim] = (),
         equal: tuple[Dim, Dim] | None = None,
+        ones: Sequence[Dim] = (),
     ) -> OnnxError:
-        """An error at this node. It may be none where the dims of `sizes` are numbers, or two sizes are `equal`."""
+        """An error at this node. It may be none where the dims of `sizes` are numbers, those of `ones` are 1, or two
+        sizes are `equal`."""
         message = f"{self.operator} `{self.name}`: {message}"
-        return OnnxError.at(self.place, message, required, found, sizes=sizes, equal=equal)
+        fix = one_for(ones) if ones else None
+        return OnnxError.at(self.place, message, required, found, fix, sizes=sizes or ones, equal=equal)
 
 
 def _constant(index: int, tensor: Tensor) -> str:

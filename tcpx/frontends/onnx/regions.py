@@ -43,8 +43,11 @@ def inside(w: Writer, block: Block) -> Generator[None]:
         w.is_certain, w.caches = certain, caches
 
 
-def scalar(w: Writer, value: Value) -> Value:
-    """The element of a value that has one."""
+def scalar(n: Node, value: Value) -> Value:
+    """The element of a value that has one. Raises OnnxError for a value that may have several."""
+    w, dims = n.w, [dim for dim in shape_of(value.type) if dim != 1]
+    if dims:
+        raise n.error("one element decides what runs", "one element", f"%{value.name}: {value.type}", ones=dims)
     flat = w.reshape(value, ())
     return w.insert(Materialize([flat], [dtype_of(value.type)], {"subset": full_like(flat)}))
 
@@ -54,9 +57,10 @@ def number(w: Writer, value: int | bool, dtype: ScalarType) -> Value:
     return w.insert(Const([], [dtype], {"value": value}))
 
 
-def count(w: Writer, value: Value) -> Dim:
+def count(n: Node, value: Value) -> Dim:
     """The element of a value as a number of iterations, 0 of a negative one."""
-    found = scalar(w, w.cast(value, si64))
+    w = n.w
+    found = scalar(n, w.cast(value, si64))
     for opcode, bound in (("max", 0), ("min", MOST_COUNTED - 1)):
         found = w.on_scalars(opcode, found, number(w, bound, si64))
     var = Var(w.builder.fresh_name(f"{w.prefix}.count"), 0, MOST_COUNTED)
@@ -176,7 +180,7 @@ def repeat(
         for output, dest in zip(made.outputs, places[len(before) :], strict=True):
             _yield_part(w, output, dest)  # before the state changes, which it may be a part of; so may the condition
         if not is_counted:
-            w.builder.yields(number(w, True, i1) if goes_on is None else scalar(w, value_of(w, goes_on)), body.args[0])
+            w.builder.yields(number(w, True, i1) if goes_on is None else scalar(n, value_of(w, goes_on)), body.args[0])
         for new, old in zip(after, before, strict=True):
             if new is not old:
                 w.builder.yields(new, old)

@@ -9,6 +9,7 @@ import onnx.reference
 import pytest
 
 import tcpx
+from tcpx.payload.types import dtype_of
 from tests.frontends.onnx.models import loaded, model_of
 
 
@@ -375,3 +376,43 @@ def test_results_of_iterations_and_conditions_are_those_before_the_state_changes
         }""",
         *({"v": np.float32(0), "lim": np.float32(7.5), "k": np.array(held)} for held in (True, False)),
     )
+
+
+DECIDING = {
+    "If": """f (float[N] x, bool[K] c) => (float[N] y) {
+  y = If (c) <then_branch = a () => (float[N] a0) { a0 = Relu (x) },
+    else_branch = d () => (float[N] d0) { d0 = Neg (x) }>
+}""",
+    "the condition of a Loop": """f (float[N] x, bool[K] c) => (float[N] y) <int64 n = {3}> {
+  y = Loop (n, c, x) <
+    body = b (int64 i, bool go, float[N] s) => (bool on, float[N] t) { on = Identity (go) t = Neg (s) }>
+}""",
+    "how often a Loop runs": """f (float[N] x, int64[K, M] c) => (float[N] y) {
+  y = Loop (c, , x) <
+    body = b (int64 i, bool go, float[N] s) => (bool on, float[N] t) { on = Identity (go) t = Neg (s) }>
+}""",
+}
+
+
+@pytest.mark.parametrize("case", DECIDING)
+def test_one_element_decides(case: str) -> None:
+    model = model_of(DECIDING[case])
+    with pytest.raises(tcpx.onnx.OnnxError) as caught:
+        _ = tcpx.onnx.load(model).module
+    names = [name for name in "KM" if f"{name}]" in DECIDING[case] or f"{name}," in DECIDING[case]]
+    told = ", ".join(f'"{name}": 1' for name in names)
+    assert caught.value.diagnostic.message.endswith("`y`: one element decides what runs")
+    assert caught.value.diagnostic.fix == f"sizes={{{told}}}, or {' '.join(f'--size {name}=1' for name in names)}"
+    module = tcpx.onnx.load(model, sizes=dict.fromkeys(names, 1)).module
+    x, given = f32(-1, 2, -3), next(value.type for value in module.main.args if value.name == "c")
+    for number in (1, 0):
+        c = np.full([1] * len(names), number, dtype_of(given).numpy)
+        (found,) = np.atleast_2d(tcpx.evaluate(module, x, c))
+        wanted = (np.maximum(x, 0) if number else -x) if case == "If" else (-x if number else x)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_several_elements_decide_nothing() -> None:
+    with pytest.raises(tcpx.onnx.OnnxError, match="one element decides what runs") as caught:
+        _ = loaded(DECIDING["If"].replace("[K]", "[3]")).module
+    assert caught.value.diagnostic.fix is None

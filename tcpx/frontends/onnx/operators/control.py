@@ -34,7 +34,7 @@ def branch(n: Node) -> Sequence[Result]:
     condition = n.input(0)
     if condition.array is not None:
         return list(n.subgraph(graphs[0 if n.number(0) else 1], []))
-    holds = scalar(n.w, n.value(0))
+    holds = scalar(n, n.value(0))
     sides = [lambda graph=graph: n.subgraph(graph, []) for graph in graphs]
     return regions.branch(n, holds, sides, condition.sources)
 
@@ -115,7 +115,7 @@ def _looped(
     w, given = n.w, [i.name for i in body.input]
     kept = [_handed_on(body, 1 + k) == given[2 + k] for k in range(len(state))]
     carried = [t for t, is_kept in zip(state, kept, strict=True) if not is_kept]
-    first = scalar(w, n.value(1)) if going is not None and going.array is None else None
+    first = scalar(n, n.value(1)) if going is not None and going.array is None else None
     length: Dim = count if count is not None else _length(n)
     count_of_state = len(state)
     deciding = _sources(n.inputs[:2])
@@ -154,7 +154,7 @@ def _length(n: Node) -> Dim:
     """The number of iterations that operand 0 gives: a size, or a value."""
     sizes = n.input(0).elements()
     if sizes is None:
-        return count(n.w, n.value(0))
+        return count(n, n.value(0))
     return maximum(0, sizes.ravel().tolist()[0])
 
 
