@@ -19,7 +19,7 @@ from tcpx.payload.types import shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, first_change, rename_inside, source_name, still_holds
-from tcpx.transform.matching import find_match, general, stand_ins
+from tcpx.transform.matching import find_match, general, stand_ins, structured
 from tcpx.transform.tiling import check_on_tensors
 
 SAME_ANYWHERE: Final = "a body that computes the same wherever it is, and indices that maps say"
@@ -279,11 +279,4 @@ def without_dims(
     its = [entries.get(it.name, it.entry) for it in op.iterators() if it.name not in left_out]
     maps = [tuple(e for e in m if map_dim(e) not in left_out) for m in (*op.maps(), *op.result_maps())]
     made.attributes |= {"iterators": tuple(its), "maps": tuple(maps)}
-    return made
-
-
-def structured(made: Operation) -> Structured:
-    """An operation on other shapes, as one of its interface. Raises VerifyError where its class gave another."""
-    if not isinstance(made, Structured):
-        raise made.error("an operation on other shapes is one of its class", required="a structured operation")
     return made

@@ -12,7 +12,7 @@ from tcpx.payload.sizes import Dim, Symbol, align_up, ceildiv, is_equal, mod, su
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.transform.arguments import Digit, TransformContext
 from tcpx.transform.editing import replace_with
-from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
+from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins, structured
 from tcpx.transform.tiling import pad
 
 
@@ -124,10 +124,7 @@ def padded_to_digits(ctx: TransformContext, op: Structured, layout: IndexingMap)
             sizes[digit.dim] = align_up(extent, digit.radix)
     if not sizes:
         return op
-    made = pad(ctx.rewriter, op, sizes)
-    if not isinstance(made, Structured):
-        raise made.error("a structured operation is one when padded", required="the Structured interface")
-    return made
+    return structured(pad(ctx.rewriter, op, sizes))
 
 
 def digit_extents(op: Structured, index: int, layout: IndexingMap) -> tuple[Dim, ...]:

@@ -108,6 +108,13 @@ def stand_ins(op: Operation) -> list[Value]:
     return Block([(value.name, value.type) for value in op.operands]).args
 
 
+def structured(made: Operation) -> Structured:
+    """An operation on other shapes, as one of its interface. Raises VerifyError where its class gave another."""
+    if not isinstance(made, Structured):
+        raise made.error("an operation on other shapes is one of its class", required="a structured operation")
+    return made
+
+
 def general(op: Operation) -> Structured:
     """The generic that computes what an operation does; itself if its body is in the payload."""
     if not isinstance(op, Structured):

@@ -55,9 +55,13 @@ def tile(
     rewriter.replace_op(op, loop.results)
     follow_reads(rewriter, inputs, operands)
     erase_dead(rewriter, inputs)
+    return loop, _tileable(made)
+
+
+def _tileable(made: Operation) -> Tileable:
     if not isinstance(made, Tileable):
         raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
-    return loop, made
+    return made
 
 
 def _part(var: Var, extent: Dim, shift: bool) -> tuple[Dim, Dim]:
@@ -188,9 +192,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     rewriter.replace_op(op, kept)
     follow_reads(rewriter, old_inputs, operands)
     erase_dead(rewriter, old_inputs)
-    if not isinstance(made, Tileable):
-        raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
-    return made
+    return _tileable(made)
 
 
 def accumulator_padding(op: Tileable, number: int) -> float | int:

@@ -10,6 +10,7 @@ from tcpx.payload.types import TensorType, dtype_of, i1
 from tcpx.target import Target
 from tcpx.transform.accumulators import carry_out_of
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.matching import structured
 from tcpx.transform.peeling import peel
 from tcpx.transform.tiling import check_on_tensors, pad, tile
 from tcpx.transform.vectorization import vectorize
@@ -48,7 +49,7 @@ def vectorize_op(ctx: TransformContext, op: Operation) -> None:
         if number == len(kept):
             made = pad(ctx.rewriter, made, {d: sizes[d] for d in kept})
         loop, inner = tile(ctx.rewriter, made, dim, sizes[dim])
-        made = _structured(inner)
+        made = structured(inner)
         loops.append(loop)
     pad(ctx.rewriter, made, sizes)
     root = loops[len(kept) - 1] if kept else loops[0]
@@ -64,12 +65,6 @@ def _carry_sums(ctx: TransformContext, loop: Loop) -> None:
     for op in list(loop.walk()):
         if isinstance(op, Structured) and op.reduces and op.inits and op.func is not None:
             carry_out_of(ctx, op, loop)
-
-
-def _structured(op: Operation) -> Structured:
-    if not isinstance(op, Structured):
-        raise op.error("a tile of an operation is one of its class", required="a structured operation")
-    return op
 
 
 def _checked(ctx: TransformContext, op: Operation) -> Structured:

@@ -466,3 +466,14 @@ def test_a_dim_of_a_contraction_is_an_identifier(lhs: str, out: str, message: st
     assert error.required == f'names of dims, such as "k"{digits}'
     assert str(error.found) in message
     assert error.fix == (fix or 'name the dim by letters, digits and underscores, such as "k"')
+
+
+def test_values_of_another_type_than_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an operation of a user may give."""
+    monkeypatch.setattr(Exp, "evaluate", lambda op, args, evaluation: (args[0].astype(np.float64),))
+    module = parse("func @f(%x: tensor<3xf32>) -> tensor<3xf32> { %y = tcp.exp(%x) : tensor<3xf32> tcp.return(%y) }")
+    with pytest.raises(VerifyError) as caught:
+        evaluate_func(module, module.main, [np.zeros(3, np.float32)])
+    told = caught.value.diagnostic
+    assert told.message == "%y (tcp.exp): the evaluator disagrees with the declared type"
+    assert (told.required, told.found) == ("float32 of shape (3,) for tensor<3xf32>", "float64 of shape (3,)")

@@ -9,6 +9,7 @@ import pytest
 
 import tcpx
 from tcpx.cli import main
+from tcpx.verification.vector_rows.process import _run
 
 TABLE = """
 name: mine
@@ -154,3 +155,13 @@ def test_a_fast_row_comes_before_a_slow_one(tmp_path: Path) -> None:
     assert table(tmp_path, f"{form}}}\n").find("compute", slow.semantics, slow.result, slow.operands) is not None
     with pytest.raises(tcpx.TargetError, match=f"mine, after {slow.name} of the base"):
         table(tmp_path, f"{form}, slow: true}}\n")
+
+
+def test_a_machine_that_cannot_run_what_it_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho 'failed to map segment from shared object' >&2\nexit 1\n", encoding="ascii")
+    program.chmod(0o700)
+    monkeypatch.setattr("tcpx.verification.vector_rows.process.sys.executable", str(program))
+    with pytest.raises(tcpx.CompileError, match="the compiled rows cannot be run") as caught:
+        _run(tmp_path / "job")
+    assert caught.value.diagnostic.found == "failed to map segment from shared object"

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 
 import tcpx
+from tcpx.payload.diagnostics import Kind
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Materialize, full_like
 from tcpx.payload.ops.memory import View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.transform import declaration
-from tcpx.transform.declaration import FUNC, Category, Parameter, Transform
+from tcpx.transform.declaration import FUNC, Arguments, Category, Parameter, Results, Transform, TransformContext
 from tcpx.transform.matching import general
 
 TEXT = """\
@@ -52,10 +53,40 @@ class Idle(Transform):
     parameters = (Parameter("func", FUNC),)
 
 
-def test_a_transform_that_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+class Crash(Idle):
+    """A transform with a bug."""
+
+    name = "crash"
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        raise ZeroDivisionError("a bug")
+
+
+class TooMany(Idle):
+    """A transform that gives a result that it does not declare."""
+
+    name = "too_many"
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        return (args.func("func"),)
+
+
+@pytest.mark.parametrize(
+    ("made", "message", "kind", "found"),
+    [
+        (Idle, "the transform `idle` has no effect", Kind.SILENCEABLE, "no `apply`"),
+        (Crash, "the transform `crash` failed in a way it does not explain", Kind.INTERNAL, "ZeroDivisionError: a bug"),
+        (TooMany, "the transform `too_many` returns another number of results than it declares", Kind.INTERNAL, "1"),
+    ],
+)
+def test_a_transform_with_a_fault(
+    monkeypatch: pytest.MonkeyPatch, made: type[Transform], message: str, kind: Kind, found: str
+) -> None:
     declaration.transforms()
     monkeypatch.setattr(declaration, "_REGISTRY", dict(declaration._REGISTRY))
-    declaration.register(Idle)
-    schedule = tcpx.parse_schedule("language 1\nschedule s(root: func) { idle(root) }\n")
-    with pytest.raises(tcpx.ScheduleError, match="the transform `idle` has no effect"):
+    declaration.register(made)
+    schedule = tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{ {made.name}(root) }}\n")
+    with pytest.raises(tcpx.ScheduleError) as caught:
         tcpx.apply_schedule(tcpx.parse(TEXT), schedule, target="generic")
+    told = caught.value.diagnostic
+    assert (told.message, told.kind, told.found) == (message, kind, found)

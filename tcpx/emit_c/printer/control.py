@@ -264,13 +264,6 @@ def _declare_next(dest: Value, loop: Loop, context: FunctionContext, inner: Scop
 
 def _print_yield(op: StYield, context: FunctionContext, scope: Scope) -> None:
     dest = op.operands[1]
-    enclosing = next((a for a in op.ancestors() if isinstance(a, Loop)), None)
-    if enclosing is None or dest not in enclosing.destinations:
-        raise op.error(
-            "a carried value is yielded in its own loop",
-            required="a destination of the innermost enclosing loop",
-            found=f"%{dest.name}: {dest.type}",
-        )
     if dest in context.next_values:
         scope.statement(f"{context.next_values[dest]} = {context.read(op.operands[0])};")
 

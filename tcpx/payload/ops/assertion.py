@@ -44,14 +44,18 @@ class Assert(Operation):
 
     def verify(self) -> None:
         if not isinstance(self.parent_op, FuncOp):
-            raise self.error("an assertion stands in the body of a function itself", required="no region around it")
+            raise self.error(
+                "an assertion stands in the body of a function itself",
+                required="no region around it",
+                found=f"a region of {self.parent_op.opcode}" if self.parent_op is not None else "no function",
+            )
         variables = [v.text for p in self.alternatives for v in p.variables()]
         if variables:
             raise self.error("an assertion is about symbols", "conditions on symbols alone", ", ".join(variables))
         if not self.alternatives:
             raise self.error("an assertion has a condition", required="a list that is not empty", found="any = []")
         if not self.message:
-            raise self.error("an assertion has a message", required="a text that is not empty")
+            raise self.error("an assertion has a message", required="a text that is not empty", found='message = ""')
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         if not any(evaluation.holds(p) for p in self.alternatives):

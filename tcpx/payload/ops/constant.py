@@ -9,6 +9,7 @@ from typing import Protocol, SupportsFloat, cast
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 from tcpx.limits import MOST_WRITTEN_ELEMENTS
 from tcpx.payload.diagnostics import Direction, LimitError
@@ -95,15 +96,9 @@ class Const(Operation):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         dtype, shape = dtype_of(self.result.type), evaluation.shape(self.result.type)
-        name, literal = self.stored_array, self.number
+        name = self.stored_array
         if name is None:
-            if literal is None:
-                raise self.error(
-                    "the value of a constant is a number",
-                    required="an int, a float or a truth value",
-                    found=str(self.attributes["value"]),
-                )
-            return (np.full(shape, literal).astype(dtype.numpy),)
+            return (np.full(shape, cast("npt.ArrayLike", self.attributes["value"])).astype(dtype.numpy),)
         array = evaluation.constants.get(name)
         if array is None:
             known = ", ".join(evaluation.constants) or "none"

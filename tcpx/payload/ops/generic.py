@@ -478,12 +478,13 @@ class Generic(Structured):
                 found=f"({', '.join(str(a.type) for a in block.args)}) and "
                 + (f"tcp.yield of {', '.join(str(v.type) for v in end.operands)}" if end is not None else "no end"),
             )
-        numbers = self.neutrals() or ()
-        if len(numbers) != len(types):
+        numbers, given = self.neutrals() or (), self.attributes.get("neutral")
+        accumulators = sum(map(self.has_accumulator, range(len(self.results))))
+        if len(numbers) != len(types) or not isinstance(given, tuple) or len(given) != accumulators:
             raise self.error(
                 "`neutral` is a partial result that adds nothing",
                 required=f"{len(types)} number(s)",
-                found=str(len(numbers)),
+                found=str(len(given)) if isinstance(given, tuple) else str(given),
                 fix=f"{{neutral = [{', '.join('0.0' if t.is_float else '0' for t in types)}]}}",
             )
         for number, type_ in zip(numbers, types, strict=True):

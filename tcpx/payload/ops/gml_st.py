@@ -20,6 +20,7 @@ from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_te
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, i1, like, shape_of, with_shape
 from tcpx.payload.value_ranges import SORTED, UNIQUE, union
+from tcpx.plurals import counted
 
 UNROLLED: Final = "unrolled"
 
@@ -96,7 +97,10 @@ class Loop(Operation):
             raise self.error("the iterations of a parallel loop are in no order", required="a sequential loop")
         if not len(self.operands) == len(self.destinations) == len(self.results):
             raise self.error(
-                "a loop has as many inits, destinations and results", required="one destination and one result per init"
+                "a loop has as many inits, destinations and results",
+                required="one destination and one result per init",
+                found=f"{counted(len(self.operands), 'init')}, {counted(len(self.results), 'result')}",
+                fix=Direction(f"name a result for each init: %y = {self.opcode} .. (%d = %init) {{ .. }} : TYPE"),
             )
         for init, dest, result in zip(self.operands, self.destinations, self.results, strict=True):
             if init.type != dest.type or dest.type != result.type:
@@ -516,13 +520,6 @@ class StYield(OnSubset):
     def verify(self) -> None:
         super().verify()
         dest = self.operands[1]
-        owner = dest.owner.parent if isinstance(dest.owner, Block) else None
-        if not isinstance(owner, Loop):
-            raise self.error(
-                "a yield writes to a destination of a loop",
-                required="a destination of a loop around it",
-                found=f"%{dest.name}",
-            )
         if isinstance(dest.type, ScalarType) and self.value.type != dest.type:
             raise self.error(
                 "what a carried scalar becomes is a scalar",

@@ -15,7 +15,6 @@ from tcpx.payload.ops.bits import Not, Or, Xor
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.types import ScalarType, dtype_of, i1, like, shape_of
 from tcpx.payload.value_ranges import union
-from tcpx.plurals import counted
 
 
 class Comparison(Elementwise):
@@ -232,10 +231,6 @@ class Select(Elementwise):
         return ((1, 2),)
 
     def verify(self) -> None:
-        if len(self.operands) != 3:
-            raise self.error(
-                "a select has three operands", required="a, b, c", found=counted(len(self.operands), "operand")
-            )
         wanted = (i1, dtype_of(self.result.type), dtype_of(self.result.type))
         for role, dtype, value in zip(self.operand_names, wanted, self.operands, strict=True):
             if dtype_of(value.type) != dtype:

@@ -123,15 +123,8 @@ class DimReader:
                 if inner.data == "number":
                     return -self.whole_number(tokens(inner)[0], INT64_MAX + 1)
                 return -self.dim(inner, scope)
-            case "call":
-                return self._call(node, scope)
             case _:
-                raise self.source.error(
-                    node,
-                    "a size expression is needed here",
-                    required="an int, a symbol or arithmetic on them",
-                    found=f"a {node.data}",
-                )
+                return self._call(node, scope)
 
     def _symbol(self, token: Token, scope: Scope) -> Dim:
         symbol = scope.symbol(token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from mmap import mmap
@@ -427,3 +428,11 @@ def test_squares_and_cubes_are_products() -> None:
     assert opcodes.count("tcp.mul") == 3
     assert opcodes.count("tcp.pow") == 1
     agrees(model_of(text), x=np.array([-2.5, -1e10, 1e-30, np.inf, np.nan, 3.0], np.float32))
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    package = sys.modules["tcpx.frontends.onnx"]
+    with pytest.raises(tcpx.ArgumentError, match="models of ONNX need a package that is not installed") as caught:
+        importlib.reload(package)
+    assert caught.value.diagnostic.fix == "pip install 'tcpx[onnx]'"

@@ -153,15 +153,28 @@ def _operator(expression: ast.Unary | ast.Binary, scope: Scope) -> Static:
     return given
 
 
+def _not_a_value(expression: ast.Attribute, alias: str, scope: Scope) -> None:
+    """Of an import, that has no values."""
+    scope.note_import(alias)
+    imported, name = scope.unit.imports[alias], f"{alias}.{expression.name}"
+    what = imported.declared(expression.name)
+    if what:
+        is_called = what in ("a sequence", "a function")
+        fix = Direction(f"call it: `{name}(...)`") if is_called else None
+        scope.problems.add(f"`{name}` is {what}", expression.location, required="a value", fix=fix)
+    else:
+        fix = did_you_mean(expression.name, (*imported.sequences, *imported.functions))
+        scope.problems.add(
+            f"`{alias}` has no `{expression.name}`",
+            expression.location,
+            required=f"a name of {imported.file.path}",
+            fix=fix,
+        )
+
+
 def _attribute(expression: ast.Attribute, scope: Scope) -> Static:
     if isinstance(expression.base, ast.Name) and expression.base.name in scope.unit.imports:
-        scope.note_import(expression.base.name)
-        scope.problems.add(
-            f"`{expression.base.name}.{expression.name}` is a sequence",
-            expression.location,
-            required="a value",
-            fix=Direction(f"call it: `{expression.base.name}.{expression.name}(...)`"),
-        )
+        _not_a_value(expression, expression.base.name, scope)
         return Static.ANY
     base = check_expression(expression.base, scope)
     role = _role(expression, scope)
