@@ -29,8 +29,7 @@ from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker import check_program, require_checked, warn_of
 from tcpx.transform.language.loader import Program
-from tcpx.transform.settled_reads import settle_reads
-from tcpx.transform.wide_accumulators import widen_accumulators
+from tcpx.transform.preparation import prepare
 
 __all__ = ["Coverage", "Run", "StepHook", "check_schedule", "run_schedule"]
 
@@ -97,8 +96,7 @@ def run_schedule(
         state = _state(module, function, program, target, threads, overrides)
         state.on_step, state.refused = hook, refused or {}
         state.trace.remarks += unread_loops(module)
-        widen_accumulators(state.rewriter, module)
-        settle_reads(state.rewriter, module)
+        prepare(state.rewriter, module)
         state.texts = PayloadTexts(function) if keep_texts else None
         state.called = CalledFunctions(module) if recorded is not None else None
         try:
@@ -176,7 +174,7 @@ def begin_run(
     function = module.main
     check_contract(program, called, function)
     state = _state(module, function, program, target, threads, overrides)
-    widen_accumulators(state.rewriter, module)
+    prepare(state.rewriter, module)
     return called, state, _frame(called, state)
 
 

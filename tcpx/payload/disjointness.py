@@ -1,6 +1,5 @@
 """Parallel loops write each element once: what proves it, and the error where nothing does."""
 
-from collections.abc import Sequence
 from itertools import combinations, combinations_with_replacement
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, VerifyError
@@ -23,17 +22,25 @@ def check_disjoint_yields(op: Operation) -> int:
     """
     if not isinstance(op, Loop) or not op.is_parallel:
         return 0
-    pairs = 0
     for index in range(len(op.destinations)):
-        stores = op.yields_to(index)
-        pairs += len(stores) ** 2
-        for first, second in combinations(stores, 2):
-            if not _exclude_each_other(first, second, op) and disjoint(first.subset, second.subset) is not True:
-                raise _overlap(op, first, second, f"no iteration of {op.var.text} yields one element twice")
-        for first, second in combinations_with_replacement(stores, 2):
-            if not are_apart(first, second, op):
-                raise _overlap(op, first, second, f"no two iterations of {op.var.text} yield one element")
-    return pairs
+        found = overlapping_yields(op, index)
+        if found is not None:
+            first, second, within = found
+            name = op.var.text
+            rule = f"no iteration of {name} yields" if within else f"no two iterations of {name} yield"
+            raise _overlap(op, first, second, f"{rule} one element{' twice' if within else ''}")
+    return sum(len(op.yields_to(index)) ** 2 for index in range(len(op.destinations)))
+
+
+def overlapping_yields(loop: Loop, index: int) -> tuple[StYield, StYield, bool] | None:
+    """Two yields to a destination that are not proved disjoint, and whether that is within an iteration; a yield and
+    itself of two iterations."""
+    stores = loop.yields_to(index)
+    for first, second in combinations(stores, 2):
+        if not _exclude_each_other(first, second, loop) and disjoint(first.subset, second.subset) is not True:
+            return first, second, True
+    pairs = combinations_with_replacement(stores, 2)
+    return next(((first, second, False) for first, second in pairs if not are_apart(first, second, loop)), None)
 
 
 def check_reads_of_parallel_loops(module: Module) -> None:
@@ -41,24 +48,34 @@ def check_reads_of_parallel_loops(module: Module) -> None:
     payload that is read: steps make no such loop. Raises VerifyError that names the read and the yield."""
     for loop in (op for op in module.walk() if isinstance(op, Loop) and op.is_parallel):
         for index, destination in enumerate(loop.destinations):
-            _check_reads(loop, destination, loop.yields_to(index))
-
-
-def _check_reads(loop: Loop, destination: Value, stores: Sequence[StYield]) -> None:
-    reads = [op for op in destination.users if isinstance(op, Materialize | Read) and op.source is destination]
-    for op in reads:
-        for store in stores:
-            is_apart = disjoint_between_iterations(store.subset, loop.var, op.subset) is True
-            if not is_apart and not _is_inside(op.subset, store.subset, op):
+            found = read_of_others(loop, index)
+            if found is not None:
+                op, subset, store = found
                 raise VerifyError(
                     Diagnostic(
                         f"%{loop.name} ({loop.opcode}): iterations read what others may yield to %{destination.name}",
                         payload=op.location or loop.location,
                         required="reads of what the iteration yields itself, or of what none yields",
-                        found=f"{op.subset.text()} in %{op.name}, and {_shown(store)}",
+                        found=f"{subset.text()} in {f'%{op.name}' if op.name else op.opcode}, and {_shown(store)}",
                         fix=Direction(f"make it a gml_st.for, or read what %{destination.name} starts with"),
                     )
                 )
+
+
+def read_of_others(loop: Loop, index: int) -> tuple[Operation, Tile, StYield] | None:
+    """An operation that reads of a destination what another iteration may yield, what it reads, and the yield."""
+    destination = loop.destinations[index]
+    for op, operand in destination.uses:
+        if isinstance(op, StYield) and operand == 1:
+            continue
+        subset = Tile.full(shape_of(destination.type))
+        if isinstance(op, Materialize | Read) and op.source is destination:
+            subset = op.subset
+        for store in loop.yields_to(index):
+            is_apart = disjoint_between_iterations(store.subset, loop.var, subset) is True
+            if not is_apart and not _is_inside(subset, store.subset, op):
+                return op, subset, store
+    return None
 
 
 def _is_inside(part: Tile, whole: Tile, op: Operation) -> bool:

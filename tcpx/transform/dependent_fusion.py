@@ -187,7 +187,7 @@ def _first_traces(ctx: TransformContext, running: Running, before: Operation) ->
     combiner = combiner_of(op)
     sign = combiner.direction if combiner is not None else 0
     traces = {running.after: Trace(places, Change(Group.SUM, by, running.before, sign))}
-    if op.is_irregular or op.valid or index_operands(op.maps()):
+    if op.is_irregular or op.is_sequential or op.valid or index_operands(op.maps()):
         return traces
     body = Body.of(op)
     lifted = body.results[number]

@@ -1,11 +1,11 @@
 """The chain of loops that carries one value: from the outermost loop's result down to the tile computed inside."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal, lower_bound
 from tcpx.payload.diagnostics import Direction, VerifyError
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.predicates import Comparison, Predicate
@@ -128,6 +128,7 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
     if outermost is None:
         return
     before = outermost.var
+    _check_steps(loops)
     sound = [op for op in outermost.walk() if _fault_on_nothing(op) is None]
     for loop in loops:
         if not _may_have_none(loop):  # an inner loop may have none once the iterations of an outer one are raised
@@ -168,6 +169,15 @@ def _fixed_reductions(op: Structured) -> list[str]:
     return [it.name for it in its if it.is_reduction and it.extent is not None and (lower_bound(it.extent) or 0) > 0]
 
 
+def _check_steps(loops: Iterable[Loop]) -> None:
+    """Raise VerifyError unless each loop that may have no iteration steps a dim of an operation in it, which is empty
+    then."""
+    for loop in filter(_may_have_none, loops):
+        ops = (op for op in loop.walk() if isinstance(op, Tileable))
+        if not any(loop in loops_stepping(op, it.name) for op in ops for it in op.iterators()):
+            raise _needs_iteration(loop, loop.var, f"{loop.name} steps no dim of an operation in it")
+
+
 def _may_have_none(loop: Loop) -> bool:
     """Whether nothing proves that a loop has an iteration."""
     return not loop.is_counted or is_less_equal(loop.var.lower + 1, loop.var.upper) is not True
@@ -188,12 +198,12 @@ def _fault_on_nothing(op: Operation) -> str | None:
         return f"{op.subset.text()} of %{op.subset_of.name} would have no size"
     if isinstance(op, Loop) and _may_have_none(op):
         for index, dest in enumerate(op.destinations):
-            if _is_unwritten(op.operands[index]) and not all(_fills(op, dest, s) for s in op.yields_to(index)):
+            if is_unwritten(op.operands[index]) and not all(_fills(op, dest, s) for s in op.yields_to(index)):
                 return f"{op.name} would fill nothing of %{op.operands[index].name}"
     return None
 
 
-def _is_unwritten(value: Value) -> bool:
+def is_unwritten(value: Value) -> bool:
     """Whether a destination is part of memory that nothing has written yet."""
     value = whole_of(value)
     while (first := first_of(value)) is not None:

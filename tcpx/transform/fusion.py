@@ -18,6 +18,7 @@ from tcpx.plurals import counted
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.chain_checks import check_computes_all, check_starts_all, may_be_changed_in_place
 from tcpx.transform.destinations import (
     Chain,
     add_destination,
@@ -97,6 +98,7 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
                 fix=_without_shift(link.loop),
             )
     check_counted(ctx, *(link.loop for chain in chains.values() for link in chain.links))
+    check_computes_all(ctx, consumer, chains.values())
     _check_in_order(
         ctx, consumer, [link.loop for chain in chains.values() for link in chain.links if link.is_reduction]
     )
@@ -282,7 +284,8 @@ class _FusedConsumer:
         ((source, chain),) = self.chains.items()
         result = self.last.result
         shares = (
-            dtype_of(source.type) == dtype_of(result.type)
+            may_be_changed_in_place(chain)
+            and dtype_of(source.type) == dtype_of(result.type)
             and shape_of(source.type) == shape_of(result.type)
             and all(level == (chain.global_tile(d),) for d, level in enumerate(levels))
             and all(any(user is m for m in self.moved) for user in source.users)
@@ -899,4 +902,5 @@ def _start(ctx: TransformContext, producer: Tileable, result: Value, into: Loop,
         )
     readers = reads[0].result.users
     padded = readers[0] if len(readers) == 1 and new.padded_behind(readers[0]) is not None else None
+    check_starts_all(ctx, producer, chain)
     return _Start(result, chain, reads[0], padded or reads[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isinf
 
-from tcpx.payload.diagnostics import Direction
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.indexing_maps import IndexingMap, index_operands
 from tcpx.payload.interfaces import Elementwise, Group, Structured
 from tcpx.payload.ir import Operation, Value
@@ -47,6 +47,8 @@ class Condition:
 def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
     """Let a loop end where a condition on positions in the body of `op` can no longer hold. Raises ScheduleError where
     there is none, or an iteration in which it holds nowhere changes a destination."""
+    if op.is_sequential:  # its body is nothing without what it has computed so far
+        raise _asks_nothing(ctx, op, loop, op.opcode)
     var, body = loop.var, Body.of(op)
     known = places(op, body)
     found = [(k, inner) for k, inner in enumerate(body.ops) if isinstance(inner, Elementwise) and inner.holds_for]
@@ -54,13 +56,7 @@ def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
     ends = [(held, held.most + Size.of(var) + 1) for held in conditions]
     ends = [(held, end) for held, end in ends if var not in variables(end)]
     if not ends:
-        raise ctx.fail(
-            f"%{op.name} asks nothing of positions that ends {loop.name}",
-            op=op,
-            required=f"a comparison of positions that no longer holds from some iteration of {loop.name} on",
-            found=", ".join(inner.opcode for _, inner in found) or "no comparison",
-            fix=_with_positions(ctx, op),
-        )
+        raise _asks_nothing(ctx, op, loop, ", ".join(inner.opcode for _, inner in found) or "no comparison")
     changed: Operation | None = None
     for held, end in ends:
         changed = _changed(loop, held)
@@ -73,6 +69,16 @@ def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
         required="the neutral element for each reduction of the loop, of finite operands, beside it",
         found=(changed or op).opcode,
         fix=Direction("`trim` before what is in the loop is tiled"),
+    )
+
+
+def _asks_nothing(ctx: TransformContext, op: Structured, loop: Loop, found: str) -> ScheduleError:
+    return ctx.fail(
+        f"%{op.name} asks nothing of positions that ends {loop.name}",
+        op=op,
+        required=f"a comparison of positions that no longer holds from some iteration of {loop.name} on",
+        found=found,
+        fix=_with_positions(ctx, op),
     )
 
 

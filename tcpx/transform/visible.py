@@ -101,7 +101,7 @@ def _tiles_of_loops(
 def _check_others_are_behind(ctx: TransformContext, producer: Tileable, top: Loop, into: Loop) -> None:
     """What else uses the producer is moved behind the loop."""
     users = [user for result in producer.results for user in result.users]
-    inside = next((user for user in users if user.is_in(top) and not user.is_in(into)), None)
+    inside = next((user for user in users if user is into or (user.is_in(top) and not user.is_in(into))), None)
     path = gathered(ctx, (producer, top)) if inside is None else []
     if inside is not None or len(path) > 2:
         found = f"the use by %{inside.name or inside.opcode}" if inside is not None else f"the path {_shown(path)}"

@@ -37,8 +37,7 @@ class RandomProgram:
         self.count = 0
 
     def make(self) -> Module:
-        """A function of one or two arguments with one to three results, all [N]x4. The operations outside of loops are
-        v0, v1, .."""
+        """A function of one or two arguments with one to three results, all [N]x4. The operations are v0, v1, .."""
         whole: Shape = (self.symbol.size(), WIDTH)
         args = {f"a{k}": TensorType(whole, si32) for k in range(self.random.choice([1, 2]))}
         with self.builder.func("f", args, [self.symbol]) as given:
@@ -47,7 +46,7 @@ class RandomProgram:
             returned = [self.pick(values[-4:]) for _ in range(self.random.choice([1, 1, 2, 3]))]
             self.builder.returns(*returned)
         module = self.builder.finish()
-        for number, op in enumerate(module.main.body.ops):
+        for number, op in enumerate(module.main.walk()):
             if isinstance(op, Tileable):
                 op.name = op.result.name = f"v{number}"
         return module

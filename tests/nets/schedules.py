@@ -11,6 +11,8 @@ import tcpx
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import IteratorKind, Structured, Tileable
+from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.sizes import Dim
 from tcpx.transform.declaration import Result, Transform, is_own
 from tcpx.transform.vectors.lane_dims import carries
@@ -84,11 +86,7 @@ class RandomSchedule:
 
     def make(self) -> None:
         """Draw a schedule."""
-        for op in self.session.module.main.body.ops:
-            if isinstance(op, Tileable):
-                name = op.name.replace(".", "_")
-                self.prefix.append(f'let {name} = match one "{op.name}" in root')
-                self.session.run(self.prefix[-1])
+        self._bind()
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
         if 20 * self.counts.by_transform["recognize_mask"] <= self.counts.cases:
             self._masks()
@@ -137,6 +135,22 @@ class RandomSchedule:
             for name in LAST if self.lowers else LAST[: self.random.randrange(1, len(LAST) + 1)]:
                 if len(self.steps) < MOST or self.lowers:
                     self._step(name)
+
+    def _bind(self) -> None:
+        """Name the operations of the payload, and the loops that it has round them."""
+        bound: set[Operation] = set()
+        for op in self.session.module.main.walk():
+            around = list(op.ancestors())
+            if not isinstance(op, Tileable) or not all(isinstance(a, FuncOp | Loop | If) for a in around):
+                continue
+            name = op.name.replace(".", "_")
+            texts = [f'let {name} = match one "{op.name}" in root']
+            if isinstance(around[0], Loop) and around[0] not in bound:
+                bound.add(around[0])
+                texts.append(f"let {name}_loop = parent({name})")
+            for text in texts:
+                self.prefix.append(text)
+                self.session.run(text)
 
     def _plan(self) -> list[str]:
         """The pair of key transforms that has met least, with tile to make room for it, in a sensible order."""

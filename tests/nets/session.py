@@ -19,7 +19,7 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
-from tcpx.transform.wide_accumulators import widen_accumulators
+from tcpx.transform.preparation import prepare
 
 HEAD = "language 1\nschedule main(root: func) {\n"
 
@@ -42,7 +42,7 @@ class Session:
     def __post_init__(self) -> None:
         program = tcpx.parse_schedule(schedule_text([]))
         rewriter = Rewriter(self.module)
-        widen_accumulators(rewriter, self.module)
+        prepare(rewriter, self.module)
         func = self.module.main
         handles = Handles(rewriter)
         self.state = State(

@@ -1,5 +1,6 @@
 """The same checks of payloads that no draw of one operation after the other gives: loops on overlapping subsets, reads
-behind writes and branches, as people write them; operations that a user declared, between a producer and a consumer.
+behind writes and branches, as people write them; reads behind yields of one iteration; operations that a user declared,
+between a producer and a consumer.
 
 All numbers are whole, so that results are exact.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tcpx.payload.diagnostics import VerifyError
@@ -19,13 +21,14 @@ from tests.nets.compiled import Lowered, check_compiled, lowered
 from tests.nets.counts import Counts
 from tests.nets.declarations import declared
 from tests.nets.loops import RandomProgram
+from tests.nets.rereads import RereadProgram
 from tests.nets.rows import target_with_rows
 from tests.nets.test_nets import TARGETS, conformance_seed
 from tests.transform.payloads import arguments
 
 pytestmark = pytest.mark.optimized
 
-LOOPS, DECLARED = 10, 12
+LOOPS, DECLARED, REREADS = 10, 12, 8
 """Cases of each target."""
 COMPILED = 6
 EXTENTS = (0, 1, 2, 5, 17)
@@ -66,6 +69,21 @@ def of_declared(seed: int) -> Case:
             calls.append((own, drawn.arguments(own)))
     case = Case(seed, module.text(), module.constants)
     case.trials = exact_trials(module, calls)
+    return case
+
+
+def rereads(seed: int) -> Case:
+    """A program of loops that read again what they have yielded."""
+    module = RereadProgram(seed).make()
+    case = Case(seed, module.text(), module.constants)
+    known = {symbol.name for symbol in module.main.symbols}
+    calls: list[tuple[dict[str, int], list[Array]]] = []
+    for sizes in ({"N": 3, "K": 2}, {"N": 1, "K": 3}, {"N": 4, "K": 0}):
+        own = {name: size for name, size in sizes.items() if name in known}
+        given = arguments(module, own, seed)
+        given[2:] = [np.asarray(sizes["K"]) for _ in given[2:]]
+        calls.append((own, given))
+    case.trials = exact_trials(module, calls if known else calls[:1])
     return case
 
 
@@ -115,6 +133,15 @@ def test_declared_operations(target: str) -> None:
     check_declared(run(of_declared, seeds_of(TARGETS.index(target), DECLARED), target, lowers=False), DECLARED)
 
 
+def test_reads_behind_yields() -> None:
+    """Cases of one target: they ask what steps move, not what machines do."""
+    counts, machine = Counts(), target_with_rows(TARGETS[0])
+    for seed in seeds_of(0, REREADS):
+        scheduled(rereads(seed), counts, machine)
+    assert counts.cases == REREADS
+    assert counts.succeeded >= 3 * REREADS, f"{counts.succeeded} statements succeed"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("group", range(30))
@@ -123,3 +150,4 @@ def test_on_new_seeds(group: int) -> None:
     print(f"TCPX_NETS_SEED={start}")  # noqa: T201 - shown with a failure
     check_loops(run(loops, seeds_of(group, 100, start), target, lowers=True), 100)
     check_declared(run(of_declared, seeds_of(group, 50, start), target, lowers=False), 50)
+    run(rereads, seeds_of(group, 100, start), target, lowers=False)

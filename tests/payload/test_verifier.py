@@ -700,6 +700,20 @@ def test_reads_of_what_other_iterations_of_a_parallel_loop_may_yield(read: str, 
     assert str(error.payload) == "<text>:3:49"
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        "%a = tcp.neg(%o) : tensor<[M]x8xf32>",
+        "%a = gml_st.for %j in 0 to 2 (%p = %o) { %b = tcp.neg(%p) : tensor<[M]x8xf32> gml_st.yield(%b, %p) full } : "
+        "tensor<[M]x8xf32>",
+    ],
+)
+def test_operations_that_read_all_of_what_a_parallel_loop_writes(read: str) -> None:
+    error = refused(PARALLEL.format(f"{read} {YIELD.format('[%i, 0]')}"))
+    assert error.message == "%i (gml_st.parallel): iterations read what others may yield to %o"
+    assert (error.found or "").startswith("tile [0, 0] [M, 8] in %")
+
+
 def test_reads_of_what_an_iteration_yields_itself_or_none_does() -> None:
     for read, written in (
         ("[%i, 0] [1, 4]", YIELD.format("[%i, 0]")),

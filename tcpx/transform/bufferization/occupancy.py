@@ -91,12 +91,11 @@ class Occupancy:
     # -- reads ---------------------------------------------------------------------------------------------------
 
     def reads(self, value: Value, first: Operation, end: Operation | None = None) -> list[tuple[Operation, int]]:
-        """The uses that need the elements of a value, from an operation on, before `end` if given; in order of use."""
+        """The uses that need the elements of a value, from an operation on, before `end` if given; in program order."""
         known = self._sorted_reads(value)
         low = bisect_left(known, self.order.number(first), key=itemgetter(0))
         high = bisect_left(known, self.order.number(end), key=itemgetter(0)) if end is not None else len(known)
-        later = known[low:high]
-        return [(op, index) for _, _, op, index in sorted(later, key=itemgetter(1))]
+        return [(op, index) for _, _, op, index in known[low:high]]
 
     def _sorted_reads(self, value: Value) -> list[Read]:
         known = self._reads.get(value)

@@ -58,16 +58,18 @@ class FuseElementwise(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         ops = gathered(ctx, args.ops("ops"))
-        last = ops[-1]
         members: list[Structured] = []
         for op in ops:
             if not is_pointwise(op) or not all(isinstance(r.type, TensorType) for r in op.results):
                 raise ctx.fail(
-                    f"%{op.name} is not computed element by element",
+                    f"{f'%{op.name}' if op.name else op.opcode} is not computed element by element",
                     op=op,
                     required="elementwise operations, and nothing else on the paths between them",
                     found=op.opcode,
                 )
+            members.append(op)
+        last = members[-1]
+        for op in members:
             if not have_equal_extents(shape_of(op.results[0].type), shape_of(last.results[0].type)):
                 raise ctx.fail(
                     f"%{op.name} and %{last.name} have different shapes",
@@ -75,7 +77,6 @@ class FuseElementwise(Transform):
                     required=f"operations of one shape: {last.results[0].type}",
                     found=str(op.results[0].type),
                 )
-            members.append(op)
         rewriter = ctx.rewriter
         used = used_outside(members)
         if not used:

@@ -1,7 +1,7 @@
 """parallelize: distribute the iterations of a loop over threads."""
 
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.disjointness import are_apart
+from tcpx.payload.disjointness import overlapping_yields, read_of_others
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint
@@ -132,21 +132,22 @@ def _check(ctx: TransformContext, loop: Loop) -> None:
                 required="iterations that hand nothing to the next",
                 found=f"%{dest.name}: {dest.type}",
             )
-        stores = loop.yields_to(index)
-        for store in stores:
-            if not are_apart(store, store, loop):
-                raise ctx.fail(
-                    f"iterations of {loop.name} write one subset of %{dest.name}",
-                    op=store,
-                    required="disjoint subsets, proved from offset and step",
-                    found=store.subset.text(),
-                    fix=Direction("tile a parallel dim instead of a reduction"),
-                )
-        for user in dest.users:
-            if isinstance(user, Materialize) and any(user.subset != s.subset for s in stores):
-                raise ctx.fail(
-                    f"iterations of {loop.name} read subsets of %{dest.name} that others may write",
-                    op=user,
-                    required="reads of the subset the iteration writes",
-                    found=user.subset.text(),
-                )
+        overlap = overlapping_yields(loop, index)
+        if overlap is not None:
+            first, second, within = overlap
+            places = dict.fromkeys((first.subset.text(), second.subset.text()))
+            raise ctx.fail(
+                f"iterations of {loop.name} write one subset of %{dest.name}{' twice' if within else ''}",
+                op=second,
+                required="disjoint subsets, proved from offset and step",
+                found=" and ".join(places),
+                fix=None if within else Direction("tile a parallel dim instead of a reduction"),
+            )
+        read = read_of_others(loop, index)
+        if read is not None:
+            raise ctx.fail(
+                f"iterations of {loop.name} read subsets of %{dest.name} that others may write",
+                op=read[0],
+                required="reads of the subset the iteration writes",
+                found=read[1].text(),
+            )

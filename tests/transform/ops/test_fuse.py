@@ -440,3 +440,64 @@ def test_what_is_computed_again_elsewhere_is_left_to_the_rest_of_the_schedule(ar
     body = 'let y = match one "y" in root\nlet p = match one "p" in root\nlet i = tile(y, [d0: 3])\n'
     body += f"fuse(p, into: i, {arguments})\nrequire {scheduled}\nrequire i.scheduled and y.scheduled\n"
     check(READ_OUTSIDE, body, exact=False)
+
+
+ROWS_OF_A_LOOP = """\
+func @f(%a: tensor<[M]x3xf32>, %b: tensor<[M]x3xf32>, %k: index as [K]) -> tensor<[M]x3xf32>
+    symbols [M: 2.., K: 0..9] {{
+  %p = tcp.exp(%a) : tensor<[M]x3xf32>
+  %y = gml_st.for %i in {} step 1 (%d = %p) {{
+    %r = gml_st.materialize({}) tile [{}, 0] [1, 3] : tensor<1x3xf32>
+    %s = tcp.neg(%r) : tensor<1x3xf32>
+    gml_st.yield(%s, %d) tile [{}, 0] [1, 3]
+  }} : tensor<[M]x3xf32>
+  %z = tcp.abs(%y) : tensor<[M]x3xf32>
+  tcp.return(%z)
+}}
+"""
+INTO = 'let i = parent(match one "s" in root)\nfuse(match one "{}" in root, into: i)'
+OTHERS = "the loop i may not compute all that it carries to or from %{}: "
+
+
+@pytest.mark.parametrize(
+    ("loop", "fused", "message"),
+    [
+        (("1 to M", "%b", "%i", "%i"), "z", f"{OTHERS}its iterations may leave other elements as they are"),
+        (("0 to M - 1", "%b", "%i", "%i"), "z", f"{OTHERS}its iterations may leave other elements as they are"),
+        (("0 to K", "%b", "0", "0"), "z", f"{OTHERS}its iterations may leave other elements as they are"),
+        (("1 to M", "%d", "%i", "%i"), "p", f"{OTHERS}its iterations may leave other elements as they are"),
+        (("1 to M", "%d", "%i - 1", "%i"), "p", f"{OTHERS}an iteration reads other elements than it writes"),
+    ],
+)  # fmt: skip
+def test_a_loop_of_the_payload_that_does_not_compute_all(loop: tuple[str, ...], fused: str, message: str) -> None:
+    assert refusal(ROWS_OF_A_LOOP.format(*loop), INTO.format(fused)).message == message.format(fused)
+
+
+def test_what_a_consumer_makes_is_not_what_the_next_iteration_reads() -> None:
+    payload = ROWS_OF_A_LOOP.format("0 to M", "%d", "max(%i - 1, 0)", "%i")
+    check(payload, INTO.format("z"), [{"M": 5, "K": 1}, {"M": 2, "K": 0}])
+
+
+def test_a_loop_of_the_payload_that_may_have_no_iteration_takes_no_consumer() -> None:
+    whole = (
+        ROWS_OF_A_LOOP.format("0 to K", "%d", "0", "0").replace("[1, 3]", "[M, 3]").replace("tensor<1x", "tensor<[M]x")
+    )
+    error = refusal(whole, INTO.format("z"))
+    assert error.message == "%i (gml_st.for): i may have no iteration, and its body has a tile of fixed size"
+    check(whole.replace("0 to K", "0 to K + 1"), INTO.format("z"), [{"M": 5, "K": 1}, {"M": 2, "K": 0}])
+
+
+def test_a_loop_that_starts_from_a_producer_does_not_keep_it() -> None:
+    payload = """\
+func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %p = tcp.exp(%a) : tensor<4xf32>
+  %y = gml_st.for %i in 0 to 3 step 1 (%d = %p) {
+    %s = tcp.add(%p, %d) : tensor<4xf32>
+    gml_st.yield(%s, %d) full
+  } : tensor<4xf32>
+  %z = tcp.add(%y, %p) : tensor<4xf32>
+  tcp.return(%z)
+}
+"""
+    error = refusal(payload, INTO.format("p").replace("into: i", "into: i, keep: true"))
+    assert error.message == "i needs %p before it has computed it"

@@ -274,3 +274,20 @@ require len(match any iota in root where not only_positions(it)) == 0
 require contains(counting, match one add in root) and not contains(counting, match one less in root)
 """
     check(COUNTED.replace("DTYPE", "f32"), body)
+
+
+def test_a_branch_behind_which_nothing_stands() -> None:
+    payload = """\
+func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %y = gml_st.for %i in 0 to 3 step 1 (%d = %a) {
+    %p = tcp.exp(%d) : tensor<4xf32>
+    gml_st.if %i == 1 {
+      %q = tcp.neg(%p) : tensor<4xf32>
+      gml_st.yield(%q, %d) full
+    }
+  } : tensor<4xf32>
+  tcp.return(%y)
+}
+"""
+    error = refusal(payload, 'let y = fuse_elementwise([match one "p" in root, match one "q" in root])')
+    assert error.message == "gml_st.if is not computed element by element"

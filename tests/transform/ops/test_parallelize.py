@@ -51,3 +51,30 @@ def test_a_grid_of_two_loops(body: str, payload: str) -> None:
 )  # fmt: skip
 def test_refused(body: str, message: str) -> None:
     assert refusal(RELU, MM + body).message == message
+
+
+LOOP = """\
+func @f(%a: tensor<4x3xf32>) -> tensor<4x3xf32> {{
+  %y = gml_st.for %i in 0 to 4 step 1 (%d = %a) {{
+    {}
+    gml_st.yield(%r, %d) tile [%i, 0] [1, 3]
+  }} : tensor<4x3xf32>
+  tcp.return(%y)
+}}
+"""
+READS = "iterations of i read subsets of %d that others may write"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("%s = tcp.neg(%d) : tensor<4x3xf32>\n%r = gml_st.materialize(%s) tile [0, 0] [1, 3] : tensor<1x3xf32>", READS),
+        ("%r = gml_st.materialize(%a) tile [0, 0] [1, 3] : tensor<1x3xf32>\n%s = tcp.neg(%r) : tensor<1x3xf32>\n"
+         "gml_st.yield(%s, %d) tile [%i, 0] [1, 3]", "iterations of i write one subset of %d twice"),
+        ("%r = gml_st.materialize(%a) tile [0, 0] [1, 3] : tensor<1x3xf32>\n%s = tcp.neg(%r) : tensor<1x3xf32>\n"
+         "gml_st.yield(%s, %d) tile [3 - %i, 0] [1, 3]", "iterations of i write one subset of %d twice"),
+    ],
+)  # fmt: skip
+def test_a_loop_of_the_payload_is_refused(body: str, message: str) -> None:
+    statement = 'parallelize(parent(match one "s" in root))'
+    assert refusal(LOOP.format(body), statement).message == message

@@ -105,3 +105,17 @@ REFUSED = [
 def test_what_is_refused(payload: str, steps: str, message: str, required: str, found: str) -> None:
     error = refusal(payload, ROWS_IN_TILES + steps + "trim(i, m)\n")
     assert (error.kind, error.message, error.required, error.found) == (Kind.SILENCEABLE, message, required, found)
+
+
+def test_a_scan_has_no_condition() -> None:
+    payload = """\
+func @f(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %y = gml_st.for %i in 0 to 3 step 1 (%d = %x) {
+    %s, %t = tcp.cumsum(%x) {dim = 1} : tensor<4x3xf32>, tensor<4xf32>
+    gml_st.yield(%s, %d) full
+  } : tensor<4x3xf32>
+  tcp.return(%y)
+}
+"""
+    error = refusal(payload, 'let s = match one "s" in root\ntrim(parent(s), by: s)')
+    assert (error.message, error.found) == ("%s asks nothing of positions that ends i", "tcp.cumsum")
