@@ -156,6 +156,8 @@ class ArgumentCheck:
                     sizes.setdefault(symbol.name, extent)
         for known, value in zip(self._signature.numbers, numbers, strict=True):
             extent = sizes.setdefault(known.symbol.name, value)
+            if extent == value:
+                _check_range(known.symbol, extent)
             if extent != value or extent > LARGEST_EXTENT:
                 wanted = f"at most {LARGEST_EXTENT}" if extent == value else f"{known.symbol.name} = {extent}"
                 raise ArgumentError(Diagnostic(f"argument `{known.name}` is a size", required=wanted, found=str(value)))

@@ -15,7 +15,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.given import seed_of
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Size, as_symbol, evaluate, symbols
+from tcpx.payload.sizes import Dim, Size, Symbol, as_symbol, evaluate, symbols
 from tcpx.payload.sizes_of_arguments import size_without_argument
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, row_major, shape_of
@@ -297,17 +297,27 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
     if problem is not None:
         raise ArgumentError(problem)
     for symbol in func.symbols:
-        size = sizes[symbol.name]
-        if size < symbol.lower or (symbol.upper is not None and size > symbol.upper):
-            upper = "" if symbol.upper is None else str(symbol.upper)
-            raise ArgumentError(
-                Diagnostic(
-                    f"the size `{symbol.name}` is out of its range",
-                    required=f"{symbol.lower}..{upper}",
-                    found=f"{symbol.name} = {size}",
-                )
-            )
+        _check_range(symbol, sizes[symbol.name])
     return sizes
+
+
+def _check_wide(symbol: Symbol | None, array: Array) -> None:
+    """Check the range of a number that more than 64 bits have."""
+    number = array.item() if symbol is not None else None
+    if symbol is not None and type(number) is int:
+        _check_range(symbol, number)
+
+
+def _check_range(symbol: Symbol, size: int) -> None:
+    if size < symbol.lower or (symbol.upper is not None and size > symbol.upper):
+        upper = "" if symbol.upper is None else str(symbol.upper)
+        raise ArgumentError(
+            Diagnostic(
+                f"the size `{symbol.name}` is out of its range",
+                required=f"{symbol.lower}..{upper}",
+                found=f"{symbol.name} = {size}",
+            )
+        )
 
 
 def bind_strides(func: FuncOp, sizes: dict[str, int]) -> None:
@@ -332,10 +342,11 @@ def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
                 found=f"{len(arrays)} argument(s)",
             )
         )
-    for value, array in zip(inputs, arrays, strict=True):
+    for position, (value, array) in enumerate(zip(inputs, arrays, strict=True)):
         if array.ndim != len(shape_of(value.type)):
             raise argument_error(value, f"rank {len(shape_of(value.type))}", f"rank {array.ndim}, shape {array.shape}")
         if array.dtype != dtype_of(value.type).numpy:
+            _check_wide(func.numbers.get(position), array)
             raise argument_error(value, f"dtype {dtype_of(value.type).numpy}", f"dtype {array.dtype}")
     sizes = bind_symbols(func, arrays)
     for position, symbol in func.numbers.items():

@@ -874,6 +874,13 @@ class Structured(Tileable):
         return self._iteration(self.maps()[index], shape_of(self.inputs[index].type), tile)
 
     def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
+        if len(operands) > len(self.operands) and not self.optional_operand:
+            raise self.error(
+                "a tile of a reduction goes on from what the tiles before it gave, and the class declares no `init`",
+                required="`init = OptionalOperand()` in the class",
+                found=f"the operand(s) {', '.join(self.operand_roles)} alone",
+                fix=Direction(f"`generalize` %{self.name} before, which makes a tcp.generic of it"),
+            )
         kind = next((v.type for v in operands if isinstance(v.type, VectorType)), self.results[0].type)
         made = type(self)(
             operands,

@@ -52,20 +52,14 @@ class SymbolicDim:
         return f"`{padded}` at {where}" if not where.span.endswith(padded) else None
 
     def _new_tile(self, ctx: TransformContext) -> str:
-        """One element of a reduction, a vector of what lies side by side in the result, a few of any other dim; in the
-        statement that tiles other dims, where there is one."""
+        """One element of a reduction, a vector of what lies side by side in the result, a few of any other dim."""
         name, target = ctx.name_of(self.op), ctx.target
         if self.op.iterator(self.dim).is_reduction:
             return f"`tile({name}, [{self.dim}: 1])` before it"
         last = self.op.result_maps()[0][-1]
         size = _lanes(target, self.op.acc_types[0]) if map_dim(last) == self.dim else 4
-        loop = next((a for a in self.op.ancestors() if isinstance(a, Loop)), None)
-        where = loop.schedule_location if loop is not None else None
-        padded = with_argument(where, "tile", "tail", "pad") if where is not None else None
-        if padded is None or "]" not in padded:
-            return f"`tile({name}, [{self.dim}: {size}], tail: pad)` before it"
-        wider = padded.replace("]", f", {self.dim}: {size}]", 1)
-        return f"`{wider}` at {where}, then `vectorize({name}.loop({self.dim}))`"
+        tile = f"tile({name}, [{self.dim}: {size}], tail: pad)"
+        return f"in place of it: `{tile}; vectorize({name}.loop({self.dim}))`"
 
 
 def _lanes(target: Target, dtype: ScalarType) -> int:

@@ -94,7 +94,12 @@ def _with_positions(ctx: TransformContext, op: Structured) -> Direction | None:
         ):
             chain.append(maker)
             pending += maker.inputs
-    if len(chain) == 1 or not any(_compares(each) for each in chain):
+    comparing = [each for each in chain if _compares(each)]
+    data = [held for held in map(_data_compared, comparing) if held is not None]
+    if len(data) == len(comparing) > 0:
+        name = data[0].name.split(".")[0]
+        return Direction(f"compare positions and sizes alone: what %{name} has is known only when the loop runs")
+    if len(chain) == 1 or not comparing:
         return None
     names = ", ".join(ctx.name_of(each) for each in reversed(chain))
     return Direction(
@@ -103,8 +108,40 @@ def _with_positions(ctx: TransformContext, op: Structured) -> Direction | None:
     )
 
 
+def _data_compared(op: Structured) -> Value | None:
+    """A value that an operation which compares reads, and that does not follow from positions and sizes."""
+    body = Body.of(op)
+    given = dict(zip(body.elements, op.inputs, strict=True))
+    for inner in body.ops:
+        if isinstance(inner, Elementwise) and inner.holds_for:
+            reached = _elements_in(inner.operands, body)
+            return next((given[e] for e in reached if not _is_counted(given[e])), None)
+    return None
+
+
+def _elements_in(values: Sequence[Value], body: Body) -> list[Value]:
+    """The elements of inputs that values of a body follow from."""
+    made = {value: inner for inner in body.ops for value in inner.results}
+    pending, found = list(values), dict[Value, None]()
+    while pending:
+        value = pending.pop()
+        if value in made:
+            pending += made[value].operands
+        elif value in body.elements:
+            found[value] = None
+    return list(found)
+
+
+def _is_counted(value: Value) -> bool:
+    """Whether a value follows from positions, sizes and numbers alone."""
+    maker = value.defining_op
+    if isinstance(maker, Materialize):
+        return _is_counted(maker.source)
+    return isinstance(maker, Structured) and maker.stored_array is None and all(map(_is_counted, maker.inputs))
+
+
 def _compares(op: Structured) -> bool:
-    return any(isinstance(inner, Elementwise) and inner.holds_for for inner in (op, *op.walk()))
+    return not op.is_sequential and any(isinstance(inner, Elementwise) and inner.holds_for for inner in op.walk())
 
 
 def _cut(ctx: TransformContext, op: Structured, loop: Loop, end: Dim) -> None:

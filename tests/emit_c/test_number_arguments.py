@@ -95,10 +95,14 @@ def refused(kernel: tcpx.Kernel, *arrays: object) -> Diagnostic:
 
 
 def test_numbers_that_do_not_fit() -> None:
-    kernel = tcpx.compile(tcpx.parse(CACHE.replace("T: 0..4096", "T: 2..4096")), PLAIN)
+    module = tcpx.parse(CACHE.replace("T: 0..4096", "T: 2..4096"))
+    kernel = tcpx.compile(module, PLAIN)
     q, k, cache = numbers((8,), (8,), (5, 8))
     assert refused(kernel, q, 5, k, cache).message == "the cache is full"
-    for number in (1, -1, 4097):
+    for number in (1, -1, 4097, 2**63, 2**70, -(2**70)):
+        with pytest.raises(tcpx.ArgumentError, match="the size `T` is out of its range") as caught:
+            tcpx.evaluate(module, q, np.asarray(number), k, cache)
+        assert (caught.value.diagnostic.required, caught.value.diagnostic.found) == ("2..4096", f"T = {number}")
         found = refused(kernel, q, number, k, cache)
         assert (found.message, found.required, found.found) == (
             "the size `T` is out of its range",

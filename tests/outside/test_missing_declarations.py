@@ -133,11 +133,19 @@ class BlankTiles(Plain):
         return Blank(operands, [TensorType(tuple(shapes[0]), f32)], {})
 
 
+class NoInit(Plain):
+    """A sum that starts from zero."""
+
+    __slots__ = ()
+    opcode = "own.sum"
+
+
 class FixedExtent(Plain):
     """A sum of six elements, in a tile as well."""
 
     __slots__ = ()
     opcode = "own.sum"
+    init = OptionalOperand()
 
     def iterators(self) -> tuple[Iterator, ...]:
         return (*parallel("i"), Iterator("j", IteratorKind.REDUCTION, 6))
@@ -202,6 +210,10 @@ class Hidden(View):
 HALF = {
     (BlankTiles, "tile(v, [i: 2])"): "%v (own.blank): an operation on tiles can be tiled again",
     (BlankTiles, "pad(v, [j: 8])"): "%v (own.blank): an operation on tiles can be tiled again",
+    (NoInit, "tile(v, [j: 2])"): (
+        "%v (own.sum): a tile of a reduction goes on from what the tiles before it gave, and the class declares no "
+        "`init`"
+    ),
     (FixedExtent, "tile(v, [j: 2])"): (
         "%v (own.sum): the class declares the extent of `j`, and not how a tile declares another"
     ),

@@ -513,14 +513,33 @@ class _ModuleParser(SubsetReader):
         if not op.optional_operand or operands is None:
             return
         named = child(operands, "named_operand") is not None
+        maps = op.attributes.get("maps")
+        if isinstance(maps, tuple) and op.init is not None and not named:
+            self._check_maps(operands, op, len(maps))
         if named != (op.init is not None):
             roles = ", ".join(f"`{role}`" for role in op.operand_roles)
+            by_name = f"`{op.optional_operand} = ...` if any"
             raise self.source.error(
                 operands,
                 f"{op.opcode} takes its operand `{op.optional_operand}` last and by name",
-                required=f"{roles}, then `{op.optional_operand} = ...` if any",
+                required=f"{roles}, then {by_name}" if roles else by_name,
                 found=f"{len(op.operands)} operand(s), {'one' if named else 'none'} by name",
             )
+
+    def _check_maps(self, operands: Node, op: Operation, count: int) -> None:
+        """Operands without a map are initial values only if something combines them, and they have the types of the
+        results."""
+        combines = "combiner" in op.attributes or len(op.regions) > 1
+        if combines and [value.type for value in op.inits] == [result.type for result in op.results]:
+            return
+        wanted = len(op.operands) + len(op.results)
+        raise self.source.error(
+            operands,
+            f"{op.opcode} has a map for each operand and each result",
+            required=f"{wanted} maps: {len(op.operands)} of operands, {len(op.results)} of results",
+            found=f"{count} map(s)",
+            fix=Direction("add the map of each operand that has none, before those of the results"),
+        )
 
     def _region(self, node: Node, scope: Scope) -> Block:
         inner = Scope(scope)

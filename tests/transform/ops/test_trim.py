@@ -119,3 +119,25 @@ func @f(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
 """
     error = refusal(payload, 'let s = match one "s" in root\ntrim(parent(s), by: s)')
     assert (error.message, error.found) == ("%s asks nothing of positions that ends i", "tcp.cumsum")
+
+
+@pytest.mark.parametrize("merges", [False, True])
+def test_positions_that_are_compared_to_data(merges: bool) -> None:
+    payload = """\
+func @f(%x: tensor<[N]x[N]xf32>, %len: tensor<[N]xsi64>) -> tensor<[N]xf32> symbols [N] {
+  %i = tcp.iota {dim = 1} : tensor<[N]x[N]xsi64>
+  %l = tcp.broadcast(%len) {dims = [0]} : tensor<[N]x[N]xsi64>
+  %c = tcp.less(%i, %l) : tensor<[N]x[N]xi1>
+  %y = tcp.select(%c, %x, 0.0) : tensor<[N]x[N]xf32>
+  %s = tcp.reduce_sum(%y) {dims = [1]} : tensor<[N]xf32>
+  tcp.return(%s)
+}
+"""
+    parts = ", ".join(f'match one "{name}" in root' for name in ("i", "l", "c", "y"))
+    y = f"let y = fuse_elementwise([{parts}])" if merges else 'let y = match one "y" in root'
+    error = refusal(
+        payload, f'let s = match one "s" in root\n{y}\nlet k = tile(s, [d1: 8])\nfuse(y, into: k)\ntrim(k, by: y)'
+    )
+    assert error.fix == (
+        f"compare positions and sizes alone: what %{'len' if merges else 'l'} has is known only when the loop runs"
+    )

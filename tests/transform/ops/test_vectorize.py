@@ -201,7 +201,7 @@ def test_what_a_loop_writes_in_parts_is_copied_from_memory(rows: str) -> None:
         ("let i, j = tile(mm, [m: 6, n: 8])\nlet k = tile(mm, [k: 1])\nvectorize(j)",
          "%mm.start in the loop mm/n1 cannot be vectorized", "`tile(mm, [m: 6, n: 8], tail: pad)` at <schedule>:4:1"),
         ("let i = tile(mm, [m: 6], tail: pad)\nvectorize(i)", "a tile of %x in the loop mm/m1 cannot be vectorized",
-         "`tile(mm, [m: 6, n: 16], tail: pad)` at <schedule>:4:1, then `vectorize(mm.loop(n))`"),
+         "in place of it: `tile(mm, [n: 16], tail: pad); vectorize(mm.loop(n))`"),
         ("let r = match one \"r\" in root\nlet i, j = tile(r, [d0: 6, d1: 16])\nfuse(mm, into: j)\nvectorize(j)",
          "a tile of %x in the loop r/d11 cannot be vectorized",
          "`tile(r, [d0: 6, d1: 16], tail: pad)` at <schedule>:5:1"),
@@ -228,18 +228,36 @@ def test_the_statement_to_write_is_told_until_everything_is_static() -> None:
         told = fixes[-1].split("`")[1::2]
         *statements, last = body.split("\n")
         if "at <schedule>" in fixes[-1]:
-            statements[1:2] = told[:1]
-            last = told[-1] if len(told) > 1 else last
+            statements[1:2] = told
         else:
-            statements += told
+            *before, last = [*told[0].split("; "), last][:2]
+            statements += before
         body = "\n".join([*statements, last])
     done = run(RELU, body)
     assert fixes == [
         "`tile(mm, [m: 6], tail: pad)` at <schedule>:4:1",
-        "`tile(mm, [m: 6, n: 16], tail: pad)` at <schedule>:4:1, then `vectorize(mm.loop(n))`",
+        "in place of it: `tile(mm, [n: 16], tail: pad); vectorize(mm.loop(n))`",
         "`tile(mm, [k: 1])` before it",
     ]
     assert any(isinstance(r.type, VectorType) for op in done.module.main.walk() for r in op.results)
+
+
+def test_an_operation_in_the_loop_of_another_gets_a_tile_of_its_own() -> None:
+    payload = """\
+func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 1.., N: 1..] {
+  %y = gml_st.for %i in 0 to M step 1 (%d = %x) {
+    %r = gml_st.materialize(%x) tile [%i, 0] [1, N] : tensor<1x[N]xf32>
+    %e = tcp.exp(%r) : tensor<1x[N]xf32>
+    %s = tcp.reduce_sum(%e) {dims = [1]} : tensor<1xf32>
+    %q = tcp.div(%e, broadcast(%s, [0])) : tensor<1x[N]xf32>
+    gml_st.yield(%q, %d) tile [%i, 0] [1, N]
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%y)
+}
+"""
+    names = "".join(f'let {name} = match one "{name}" in root\n' for name in ("e", "q"))
+    body = f"{names}let t = tile(q, [d1: 8])\nfuse(e, into: t)\nvectorize(parent(parent(q)))"
+    assert refusal(payload, body).fix == "in place of it: `tile(e, [d1: 16], tail: pad); vectorize(e.loop(d1))`"
 
 
 ROW_SUM = """\
