@@ -1,6 +1,6 @@
 """Parallel loops write each element once: what proves it, and the error where nothing does."""
 
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, product
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, VerifyError
 from tcpx.payload.facts import is_less_equal_at
@@ -64,17 +64,12 @@ def check_reads_of_parallel_loops(module: Module) -> None:
 
 def read_of_others(loop: Loop, index: int) -> tuple[Operation, Tile, StYield] | None:
     """An operation that reads of a destination what another iteration may yield, what it reads, and the yield."""
-    destination = loop.destinations[index]
-    for op, operand in destination.uses:
-        if isinstance(op, StYield) and operand == 1:
+    parts = [(op, op.part_read(operand)) for op, operand in loop.destinations[index].uses]
+    for (op, part), store in product(parts, loop.yields_to(index)):
+        if part is None or disjoint_between_iterations(store.subset, loop.var, part) is True:
             continue
-        subset = Tile.full(shape_of(destination.type))
-        if isinstance(op, Materialize | Read) and op.source is destination:
-            subset = op.subset
-        for store in loop.yields_to(index):
-            is_apart = disjoint_between_iterations(store.subset, loop.var, subset) is True
-            if not is_apart and not _is_inside(subset, store.subset, op):
-                return op, subset, store
+        if not _is_inside(part, store.subset, op):
+            return op, part, store
     return None
 
 

@@ -55,8 +55,7 @@ def may_be_changed_in_place(chain: Chain) -> bool:
 
 def _reads(link: Link) -> list[Operation]:
     """What reads the destination of a link."""
-    dest = link.loop.destinations[link.index]
-    return [user for user, k in dest.uses if not (isinstance(user, StYield) and k == 1)]
+    return [user for user, k in link.loop.destinations[link.index].uses if user.part_read(k) is not None]
 
 
 def _reads_what_it_writes(op: Operation, link: Link) -> bool:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.variables import users_of_sizes
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.editing import destinations_of
 
 
 def gathered(ctx: TransformContext, targets: Sequence[Operation]) -> list[Operation]:
@@ -45,25 +46,13 @@ def _later_by_size_or_yield(block: Block, first: Operation, last: Operation) -> 
         return later
     passed: list[tuple[Operation, set[Value], set[Value]]] = []
     for op in block.ops[block.index(first) : block.index(last) + 1]:
-        read, written = _destinations_of(op)
+        read, written = map(set, destinations_of(op))
         for before, its_read, its_written in passed:
             if its_written & (read | written) or its_read & written:
                 later.setdefault(before, []).append(op)
         if read or written:
             passed.append((op, read, written))
     return later
-
-
-def _destinations_of(op: Operation) -> tuple[set[Value], set[Value]]:
-    """The destinations of loops around an operation that it reads, and those that it yields to."""
-    read, written = set[Value](), set[Value]()
-    for inner in op.walk():
-        stored = inner.destination if isinstance(inner, StYield) else None
-        for value in inner.operands:
-            holder = value.owner.parent if isinstance(value.owner, Block) else None
-            if isinstance(holder, Loop) and not holder.is_in(op):
-                (written if value is stored else read).add(value)
-    return read, written
 
 
 def connected(op: Operation) -> list[Operation]:

@@ -72,30 +72,28 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
 def still_holds(read: Materialize, point: InsertPoint) -> bool:
     """Whether what a subset was read of holds the same at a point after it, whatever steps do later. A destination does
     where one operation of the body is around both, with no yield to it."""
-    dest = read.operands[0]
-    here, at = point.block.parent, InsertPoint.before(read)
-    return not is_destination(dest) or (
-        not changes_between(dest, at, point) and here is not None and any(here.is_in(op) for op in _around(read, dest))
-    )
+    dest, here = read.operands[0], point.block.parent
+    around = next((op for op in read.ancestors() if op.parent is dest.owner), None)
+    if not is_destination(dest) or around is None or here is None:
+        return not is_destination(dest)
+    return here.is_in(around) and not any(store.is_in(around) for store in _yields_to(dest))
 
 
-def _around(read: Operation, dest: Value) -> list[Operation]:
-    """The operation of the body of a destination's loop that a read of it is in, if it is in one."""
-    return [op for op in read.ancestors() if op.parent is dest.owner]
-
-
-def changes_between(dest: Value, one: InsertPoint, other: InsertPoint) -> bool:
-    """Whether a yield to the destination of a loop may run between two places; outside of the loop it is no value."""
+def _yields_to(dest: Value) -> list[StYield]:
     loop = dest.owner.parent if isinstance(dest.owner, Block) else None
-    if not isinstance(loop, Loop):
+    return loop.yields_to(loop.destinations.index(dest)) if isinstance(loop, Loop) else []
+
+
+def _changes_between(dest: Value, one: InsertPoint, other: InsertPoint) -> bool:
+    """Whether a yield to the destination of a loop may run between two places; outside of the loop it is no value."""
+    if not isinstance(dest.owner, Block):
         return False
-    places = [_place_in(loop.body, point) for point in (one, other)]
+    places = [_place_in(dest.owner, point) for point in (one, other)]
     found = [place for place in places if place is not None]
     if len(found) < len(places):
         return True
-    passed = loop.body.ops[min(first for first, _ in found) : max(end for _, end in found)]
-    stores = loop.yields_to(loop.destinations.index(dest))
-    return any(store.is_in(op) for op in passed for store in stores)
+    passed = dest.owner.ops[min(first for first, _ in found) : max(end for _, end in found)]
+    return any(store.is_in(op) for op in passed for store in _yields_to(dest))
 
 
 def _place_in(body: Block, point: InsertPoint) -> tuple[int, int] | None:
@@ -109,11 +107,21 @@ def _place_in(body: Block, point: InsertPoint) -> tuple[int, int] | None:
     return (body.index(around), body.index(around) + 1) if around is not None else None
 
 
+def destinations_of(op: Operation) -> tuple[list[Value], list[Value]]:
+    """The destinations of loops around an operation that it, or one inside it, reads, and those that it yields to."""
+    read, written = dict[Value, None](), dict[Value, None]()
+    for inner in op.walk():
+        stored = inner.destination if isinstance(inner, StYield) else None
+        for value in inner.operands:
+            if is_destination(value) and not _defined_in(value, op):
+                (written if value is stored else read)[value] = None
+    return list(read), list(written)
+
+
 def first_change(op: Operation, point: InsertPoint) -> Value | None:
     """A destination of a loop that an operation, or one inside it, reads, and that changes between it and a point."""
-    read = dict.fromkeys(value for inner in op.walk() if not isinstance(inner, StYield) for value in inner.operands)
-    outer = (value for value in read if is_destination(value) and not _defined_in(value, op))
-    return next((value for value in outer if changes_between(value, InsertPoint.before(op), point)), None)
+    read, _ = destinations_of(op)
+    return next((value for value in read if _changes_between(value, InsertPoint.before(op), point)), None)
 
 
 def kept_of(rewriter: Rewriter, value: Value, part: Tile, point: InsertPoint, base: str) -> Value:
