@@ -63,12 +63,12 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
     rewriter = ctx.rewriter
     block = consumer.parent
     top = ancestor_in(into, block) if block is not None else None
-    if block is None or not isinstance(top, Loop) or position(top) > position(consumer):
+    if not isinstance(top, Loop):
         raise ctx.fail(
             f"%{consumer.name} does not follow the loop {into.name}",
             op=consumer,
-            required="a consumer in a block that encloses the loop, behind it",
-            found=f"%{consumer.name} before the loop, or in another block",
+            required="a loop that every run of the consumer follows",
+            found=f"{into.name}, in a {top.opcode if top is not None else 'block'}",
         )
     moved = _path(ctx, top, consumer)
     sources = [r for r in top.results if any(user in moved for user in r.users)]

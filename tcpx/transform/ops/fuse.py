@@ -112,11 +112,24 @@ class Fuse(Transform):
                 )
             _check_on_tensors_inside(ctx, op, loop)
             fuse_consumer(ctx, op, loop, args.bool("padded"))
+        elif _stands_in_later_loop(op, loop):
+            raise ctx.fail(
+                f"%{op.name} does not follow the loop {loop.name}",
+                op=op,
+                required="a consumer in a block that encloses the loop, behind it",
+                found=f"one in {op.parent_op.name if op.parent_op is not None else 'no function'}, behind it",
+                fix=Direction("fuse it before it is tiled: the loop that is fused into computes its tiles"),
+            )
         else:
             fuse_producer(ctx, op, loop, args.bool("recompute"), is_kept)
             if op.func is not None:  # its other users read the original
                 ctx.unchanged.append(op)
         return ()
+
+
+def _stands_in_later_loop(op: Operation, loop: Loop) -> bool:
+    outer = ancestor_in(op, loop.parent) if loop.parent is not None else None
+    return outer is not None and outer is not op and position(outer) > position(loop)
 
 
 def _check_on_tensors_inside(ctx: TransformContext, op: Operation, loop: Loop) -> None:

@@ -183,7 +183,7 @@ RETURNED = CHAIN.replace(" -> tensor<[M]x[N]xf32>", " -> (tensor<[M]x[N]xf32>, t
         (RETURNED, R + 'let i = tile(r, [d0: 4])\nfuse(match one "p" in root, into: i)',
          "%p is also used outside the loop r/d01"),
         (CHAIN, P + 'let q = match one "q" in root\nlet i = tile(q, [d0: 4])\nlet e = tile(p, [d0: 2])\n'
-         "fuse(q, into: e)", "the loop p/d01 does not use %q"),
+         "fuse(q, into: e)", "%q does not follow the loop p/d01"),
         (RELU, MM + R + "let i = tile(mm, [m: 6], tail: peel)\nfuse(r, into: i)",
          "it is not clear which copy of %mm/m1 goes with %r"),
         (RELU, MM + R + 'let i = tile(mm, [m: 6], tail: peel)\nfuse(r, into: i.copy("main"))',
