@@ -12,13 +12,12 @@ from tcpx.interp.handles import BranchFilter
 from tcpx.interp.recording import Recording
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
-from tcpx.interp.steps import crash
+from tcpx.interp.steps import check_touched, crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
-from tcpx.payload.diagnostics import Direction, Kind, StepError, TcpxError, UnprovenError, VerifyError
+from tcpx.payload.diagnostics import Direction, Kind, ScheduleError, StepError, TcpxError, VerifyError
 from tcpx.payload.facts import as_declared, facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.verifier import verify_ops
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.printer import print_expression
@@ -135,25 +134,9 @@ def _versions(
     except Exception as error:
         raise crash("specialize when", error, where, frame) from error
     try:
-        touched, left = state.rewriter.take_touched(), state.rewriter.take_left()
-        state.nests.forget([*touched, *left])
-        state.rewriter.visited += verify_ops(touched, left)
-    except UnprovenError as error:
-        raise frame.error(
-            f"nothing proves that `specialize` fits: {error.diagnostic.message}",
-            statement,
-            required=error.diagnostic.required,
-            found=error.diagnostic.found,
-            kind=Kind.SILENCEABLE,
-        ) from error
-    except VerifyError as error:
-        raise frame.error(
-            f"`specialize` left the payload in a state that breaks a rule: {error.diagnostic.message}",
-            statement,
-            required=error.diagnostic.required,
-            found=error.diagnostic.found,
-            kind=Kind.INTERNAL,
-        ) from error
+        touched = check_touched("specialize", state, where)
+    except ScheduleError as error:
+        raise frame.located(error.diagnostic, where) from error
     recording.commit(
         f"specialize {print_expression(statement.target)} when {', '.join(map(str, predicates))}",
         "specialize when",

@@ -221,38 +221,34 @@ def _marks_of(made: Prepared, state: State) -> set[Mark]:
 
 
 def _verify(transform: type[Transform], state: State, where: Location) -> list[Operation]:
-    """Check what the step touched, and give it; a broken rule is a bug of the transform. New loops learn which line
-    made them."""
-    touched, left = state.rewriter.take_touched(), state.rewriter.take_left()
-    state.nests.forget([*touched, *left])
+    """Check what the step touched, and give it. New loops learn which line made them."""
+    touched = check_touched(transform.name, state, where)
     for op in touched:
         if isinstance(op, Loop) and op.schedule_location is None:
             op.schedule_location = where
+    return touched
+
+
+def check_touched(step: str, state: State, where: Location) -> list[Operation]:
+    """Check what a step touched, and give it. Raises ScheduleError; a broken rule is a bug of the transform."""
+    touched, left = state.rewriter.take_touched(), state.rewriter.take_left()
+    state.nests.forget([*touched, *left])
     try:
         state.rewriter.visited += verify_ops(touched, left)
     except LimitError as error:
         raise ScheduleError(replace(error.diagnostic, schedule=where)) from None
     except UnprovenError as error:
-        known = error.diagnostic
-        raise ScheduleError(
-            replace(
-                known,
-                message=f"nothing proves that `{transform.name}` fits: {known.message}",
-                kind=Kind.SILENCEABLE,
-                schedule=where,
-            )
-        ) from error
+        raise _broken(f"nothing proves that `{step}` fits", error, Kind.SILENCEABLE, where) from error
     except VerifyError as error:
-        known = error.diagnostic
-        raise ScheduleError(
-            replace(
-                known,
-                message=f"`{transform.name}` left the payload in a state that breaks a rule: {known.message}",
-                kind=Kind.INTERNAL,
-                schedule=where,
-            )
+        raise _broken(
+            f"`{step}` left the payload in a state that breaks a rule", error, Kind.INTERNAL, where
         ) from error
     return touched
+
+
+def _broken(message: str, error: TcpxError, kind: Kind, where: Location) -> ScheduleError:
+    known = error.diagnostic
+    return ScheduleError(replace(known, message=f"{message}: {known.message}", kind=kind, schedule=where))
 
 
 def _unchanged(transform: type[Transform], where: Location) -> ScheduleError:
