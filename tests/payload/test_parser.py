@@ -216,7 +216,7 @@ def test_names_types_and_sizes(statement: str, message: str, found: str | None, 
         ("func @f() { %x = tcp.empty : }", "a name, `buffer`, `tensor` or `vector`", "`}`", (1, 30)),
         ("func @f() { %x = tcp.empty : tensor<4> }", "`x`", "`>`", (1, 38)),
         ("func @f() { gml_st.for %i in 0 of 4 { } }", "`*`, `+`, `-` or `to`", "`of`", (1, 32)),
-        ("func @f() { gml_st.if M { } }", "a comparison, `+` or `-`", "`{`", (1, 25)),
+        ("func @f() { gml_st.if M N { } }", "a comparison, `*`, `+` or `-`", "`N`", (1, 25)),
         ("func @f() { ? }", "a name, a value such as %x or `}`", "`?`", (1, 13)),
         (
             "func @f() { tcp.exp([) }",

@@ -131,6 +131,15 @@ _HABITS: Final = habits(
         "a condition compares sizes and loop variables",
         "values to be compared by an operation, whose result is the condition",
     ),
+    (
+        rf"gml_st\.if\s+(?P<here>(?P<a>tcp\.\w+{AT}\([^()]*\)))",
+        Direction(r"compute it before: %holds = \g<a> : i1, then gml_st.if %holds {"),
+        "a condition is no operation", "a value that an operation before it gives, or a comparison of sizes",
+    ),
+    (
+        rf"gml_st\.if\s+(?P<here>(?P<a>[A-Za-z0-9_ +*()-]+?))\s*{AT}\{{", r"write \g<a> != 0",
+        "a size is no condition", "a comparison of sizes",
+    ),
     (rf"gml_st\.if\s+{_VALUE}\s*(?P<here>{AT}:\s*\w+)", "remove it: a condition has no type"),
     (
         rf"gml_st\.if\s+(?:not\s+|!\s*)?{AT}[!%]",

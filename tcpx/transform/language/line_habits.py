@@ -61,8 +61,8 @@ _ENTRIES: tuple[tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, str, st
         "a statement",
     ),
     (
-        rf"(?:^|[{{;])\s*(?P<here>(?P<a>{_NAME})\s*{AT}:\s*\w+\s*=)(?!=)", r"write `let \g<a> =`", _NO_TYPE,
-        "a statement",
+        rf"(?:^|[{{;])\s*(?P<here>(?P<a>(?!{_KEYWORDS}\b){_NAME})\s*{AT}:\s*\w+\s*=)(?!=)",
+        r"write `let \g<a> =`", _NO_TYPE, "a statement",
     ),
     (rf"(?P<here>\blet\s+(?P<a>{_NAME})\s*{AT}:\s*\w*\s*=)(?!=)", r"write `let \g<a> =`", _NO_TYPE),
     (
@@ -132,9 +132,13 @@ _ENTRIES: tuple[tuple[str, Fix] | tuple[str, Fix, str] | tuple[str, Fix, str, st
         Direction(r"write `\g<here> = 4`, with a default of its type"), "a knob has a default", "`=` and a value",
     ),
     (
-        rf"(?P<here>\bknob\s+(?:separate\s+)?{_NAME})\s*{AT}\s*(?:$|//|[;}}]|in\b)",
+        rf"(?P<here>\bknob\s+(?:separate\s+)?{_NAME})\s*{AT}\s*(?:=\s*)?(?:$|//|[;}}]|in\b)",
         Direction(r"write `\g<here>: int = 4`, with a type and a default"), "a knob has a type and a default",
         "`:` and a type, `=` and a value",
+    ),
+    (
+        rf"(?P<here>\bknob\s+(?P<a>(?!separate\b){_NAME})\s+{AT}(?P<b>int|float|bool|string|dtype))\b",
+        r"write `knob \g<a>: \g<b>`", "a knob has a type", "`:`",
     ),
     (rf"(?P<here>\bknob\s+(?P<name>{_NAME})\s*{AT}=\s*(?P<value>[^\s]+))", _typed_knob, "a knob has a type"),
     (

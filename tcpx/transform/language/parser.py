@@ -186,6 +186,8 @@ def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token])
         return ParseError(problem)
     place = source.end() if token.type == "$END" else source.of_token(token)
     found = _ENDS.get(token.type, f"`{token}`")
+    if token.type == "RBRACE" and _statement(before) and (before[-1].end_line or 0) < place.line:
+        place, found = source.at(before[-1].end_line or 1, before[-1].end_column or 1), _ENDS["_NL"]
     known = _of_habit(source, place, found, accepted) if _misspelt_statement(token, before) is None else None
     if known is not None and not _is_bound(known, before):
         return ParseError(known)
