@@ -181,6 +181,18 @@ def test_a_move_to_where_it_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(note.startswith("C at ") and "memcpy(out, out + 1, " in note for note in held.notes)
 
 
+@pytest.mark.usefixtures("compiler")
+def test_a_kernel_that_ends_without_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, lambda c: c.replace("memcpy(out, x", "__builtin_trap(); memcpy(out, x"))
+    text = "func @ends(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {\n  tcp.return(%x)\n}"
+    kernel = tcpx.compile(tcpx.parse(text), target="generic", sanitize=True)
+    with pytest.raises(tcpx.TcpxError) as raised:
+        kernel(np.ones(7, np.float32))
+    told = raised.value.diagnostic
+    assert told.message == "the sanitized @ends ended by itself"
+    assert told.found in ("exit status -4", "exit status -5")  # SIGILL; SIGTRAP on other processors
+
+
 @GCC_SANITIZERS.needed  # the compiler where $CC names none
 @pytest.mark.usefixtures("compiler")
 def test_a_limit_of_the_address_space() -> None:
