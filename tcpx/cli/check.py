@@ -1,6 +1,7 @@
 """tcpx check: find what is wrong with a payload, a schedule or both, without compiling."""
 
 import argparse
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -65,7 +66,11 @@ def _execute(options: argparse.Namespace) -> int:
         if module is not None and _problems(str(path), tcpx.check(None, module)):
             return 1
         print(f"{path}: the payload is well formed; no schedule was run over it, not the default one either:")
-        print(f"  `tcpx explain {path}` says what that copies and leaves alone")
+        given = [f"--size {name}={number}" for name, number in options.size]
+        given += [f"--input {name}={shlex.quote(str(file))}" for name, file in options.input]
+        print(
+            f"  `{' '.join(['tcpx explain', shlex.quote(str(path)), *given])}` says what that copies and leaves alone"
+        )
         return 0
     schedule = tcpx.load_schedule(schedule_path)
     params, threads = params_of(options), options.threads
