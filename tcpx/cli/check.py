@@ -66,11 +66,10 @@ def _execute(options: argparse.Namespace) -> int:
         if module is not None and _problems(str(path), tcpx.check(None, module)):
             return 1
         print(f"{path}: the payload is well formed; no schedule was run over it, not the default one either:")
-        given = [f"--size {name}={number}" for name, number in options.size]
-        given += [f"--input {name}={shlex.quote(str(file))}" for name, file in options.input]
-        print(
-            f"  `{' '.join(['tcpx explain', shlex.quote(str(path)), *given])}` says what that copies and leaves alone"
-        )
+        words = ["tcpx", "explain", str(path)]
+        words += [word for name, number in options.size for word in ("--size", f"{name}={number}")]
+        words += [word for name, file in options.input for word in ("--input", f"{name}={file}")]
+        print(f"  `{shlex.join(words)}` says what that copies and leaves alone")
         return 0
     schedule = tcpx.load_schedule(schedule_path)
     params, threads = params_of(options), options.threads
