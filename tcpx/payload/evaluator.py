@@ -54,7 +54,7 @@ class Evaluation:
         self.batch: tuple[int, ...] = ()
         self.values: dict[Value, Array] = {}
         self.carried: dict[Value, Array] = {}
-        self.accesses: dict[Value, Accesses] = {}
+        self.accesses: dict[Value, dict[Operation, Accesses]] = {}
         self.workspace: npt.NDArray[np.uint8] | None = None
         self._shared: dict[Operation, list[Value]] = {}
         self.random = np.random.default_rng(seed_of(seed))
@@ -151,15 +151,18 @@ class Evaluation:
         """Iteration `number` of a loop begins; accesses to its destinations and to buffers are recorded from here."""
         if loop.opcode == "gml_st.parallel":
             for dest in self._shared_memory(loop):
-                held = self.accesses.get(dest)
-                if held is None:
-                    held = self.accesses[dest] = Accesses.of(self.values[dest])
-                held.iteration = number
+                by_loop = self.accesses.setdefault(dest, {})
+                if loop not in by_loop:
+                    by_loop[loop] = Accesses.of(self.values[dest])
+                by_loop[loop].iteration = number
 
     def leave_loop(self, loop: Operation) -> None:
         """A loop is done; what its iterations accessed is forgotten."""
-        for dest in self._shared_memory(loop):
-            self.accesses.pop(dest, None)
+        for dest in self._shared_memory(loop) if loop.opcode == "gml_st.parallel" else ():
+            by_loop = self.accesses.get(dest, {})
+            by_loop.pop(loop, None)
+            if not by_loop:
+                self.accesses.pop(dest, None)
 
     def _shared_memory(self, loop: Operation) -> list[Value]:
         """The destinations of a loop, and the buffers from outside that its body uses."""
@@ -173,8 +176,7 @@ class Evaluation:
 
     def note_read(self, source: Value, subset: Tile) -> None:
         """A parallel iteration reads a destination: no other iteration may write there."""
-        held = self.accesses.get(source)
-        if held is not None:
+        for held in self.accesses.get(source, {}).values():
             index = self.slices(held.readers.shape, subset)
             held.check(held.writers[index], source, "reads what another iteration writes")
             others = (held.readers[index] != NOBODY) & (held.readers[index] != held.iteration)
@@ -182,8 +184,7 @@ class Evaluation:
 
     def note_write(self, dest: Value, subset: Tile) -> None:
         """A parallel iteration writes a destination: no other iteration may read or write there."""
-        held = self.accesses.get(dest)
-        if held is not None:
+        for held in self.accesses.get(dest, {}).values():
             index = self.slices(held.writers.shape, subset)
             held.check(held.writers[index], dest, "writes what another iteration writes")
             held.check(held.readers[index], dest, "writes what another iteration reads")

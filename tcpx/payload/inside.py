@@ -11,7 +11,7 @@ from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.facts import Facts, facts_at, facts_if
 from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.ops.gml_st import OnSubset
+from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
     Dim,
@@ -48,21 +48,39 @@ def check_subsets(module: Module) -> None:
                 _check(op, value, tile, dim)
 
 
+def stays_inside_without(op: OnSubset, loop: Loop) -> bool:
+    """Whether the subsets of an operation, which do not depend on a loop round it, are proved to stay inside where that
+    has no iteration."""
+    return all(
+        tile.is_full(shape_of(value.type))
+        or not any(_missing(op, value, tile, dim, loop)[0] for dim in range(len(shape_of(value.type))))
+        for value, tile in op.accesses
+        if isinstance(value.type, TensorType)
+    )
+
+
 def _check(op: OnSubset, value: Value, tile: Tile, dim: int) -> None:
     """The places of a subset along one dim are places of the value."""
+    missing, facts = _missing(op, value, tile, dim)
+    if missing and facts.are_possible():
+        leaves = any(facts.decide(condition) is False for condition in missing)
+        raise _error(op, value, tile, dim, missing, leaves)
+
+
+def _missing(
+    op: OnSubset, value: Value, tile: Tile, dim: int, idle: Loop | None = None
+) -> tuple[Sequence[Predicate], Facts]:
+    """What is not proved of the places of a subset along one dim, and what is known; a loop may be `idle`."""
     extent = shape_of(value.type)[dim]
     places = Places(tile.offsets[dim], tile.sizes[dim], tile.strides[dim], extent)
     known = facts_at(op)
     if all(any(known.decide(condition) is True for condition in need) for need in _needs(places)):
-        return
+        return (), known
     running = _in_iterations(op)
     places = Places(*(substitute(size, running) for size in places))
-    holding = _where_it_is_used(op, tile.sizes[dim])
+    holding = _where_it_is_used(op, tile.sizes[dim], idle)
     facts = _facts(op, holding)
-    missing = [need[0] for need in _needs(places) if not any(map(facts.prove, need))]
-    if missing and facts.are_possible():
-        leaves = any(facts.decide(condition) is False for condition in missing)
-        raise _error(op, value, tile, dim, missing, leaves)
+    return [need[0] for need in _needs(places) if not any(map(facts.prove, need))], facts
 
 
 def _in_iterations(op: OnSubset) -> Substitution:
@@ -94,9 +112,11 @@ def _needs(places: Places) -> Sequence[Sequence[Predicate]]:
     return [not_before[1], not_behind[0]] if is_less_equal(stride, 0) is True else [*not_before, *not_behind]
 
 
-def _where_it_is_used(op: OnSubset, size: Dim) -> Sequence[Predicate]:
-    """What holds where there is a place: the loops round an operation have an iteration, and the dim has an element."""
-    holding = [Predicate.of("<=", 1, size), *(Predicate.of("<", v.lower, v.upper) for v in _variables_round(op))]
+def _where_it_is_used(op: OnSubset, size: Dim, idle: Loop | None) -> Sequence[Predicate]:
+    """What holds where there is a place: the loops round an operation have an iteration, but for one that may be
+    `idle`, and the dim has an element."""
+    running = [v for v in _variables_round(op) if idle is None or v.name != idle.var.name]
+    holding = [Predicate.of("<=", 1, size), *(Predicate.of("<", v.lower, v.upper) for v in running)]
     for alternatives in _demanded(op):
         possible = [condition for condition in alternatives if facts_if(op, holding).allow(condition)]
         holding += possible if len(possible) == 1 else []

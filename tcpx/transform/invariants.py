@@ -2,8 +2,10 @@
 
 from collections.abc import Collection
 
+from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.inside import stays_inside_without
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import BufferType, TensorType
 from tcpx.payload.variables import free_variables, variable_of
@@ -65,7 +67,16 @@ def why_not(op: Operation, loop: Loop, moved: Collection[Operation]) -> str | No
     made = next(
         (v for v in read if _is_made_in(v, loop) and not _is_made_in(v, op) and v.defining_op not in moved), None
     )
-    return f"it reads %{made.name}, which the loop makes" if made is not None else None
+    if made is not None:
+        return f"it reads %{made.name}, which the loop makes"
+    beyond = next((inner for inner in op.walk() if isinstance(inner, OnSubset) and not _is_there(inner, loop)), None)
+    return f"{beyond.subset.text()} may not be there where the loop has no iteration" if beyond is not None else None
+
+
+def _is_there(op: OnSubset, loop: Loop) -> bool:
+    """Whether what an operation reads is known to be there where the loop has no iteration."""
+    runs = loop.is_counted and is_less_equal(loop.var.lower + 1, loop.var.upper) is True
+    return runs or stays_inside_without(op, loop)
 
 
 def _is_made_in(value: Value, op: Operation) -> bool:

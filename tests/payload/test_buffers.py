@@ -56,6 +56,31 @@ def test_a_race_on_a_buffer_is_an_error() -> None:
         evaluate_buffers(module, module.main, [np.zeros((2, 6), np.float32)])
 
 
+NESTED = """
+func @f(%x: buffer<[N]xf32, strides [1], space argument>, %r: buffer<[N]xf32, strides [1], space result>) symbols [N]
+    {{results = 1}} {{
+  gml_st.parallel %i in 0 to N {{
+    %v = vector.read(%x) tile [%i] [1] drop [0] {{value = 0.0}} : f32
+    {}
+    {} %j in 0 to 1 {{
+      vector.write(%v, %r) tile [%i] [1] drop [0]
+    }}
+  }}
+  tcp.return
+}}
+"""
+
+
+@pytest.mark.parametrize("inner", ["gml_st.for", "gml_st.parallel"])
+def test_loops_in_a_parallel_loop(inner: str) -> None:
+    x = np.arange(3, dtype=np.float32)
+    module = parse(NESTED.format("", inner))
+    np.testing.assert_array_equal(evaluate_buffers(module, module.main, [x])[0], x)
+    module = parse(NESTED.format("vector.write(%v, %r) tile [0] [1] drop [0]", inner))
+    with pytest.raises(VerifyError, match="a race in a parallel loop"):
+        evaluate_buffers(module, module.main, [x])
+
+
 def test_results_are_not_arguments_of_the_caller() -> None:
     module = parse(VIEW)
     x = np.zeros((2, 6), np.float32)

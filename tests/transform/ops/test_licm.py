@@ -94,3 +94,29 @@ def test_what_starts_sums_stays() -> None:
 def test_refusals(payload: str, body: str, said: tuple[str, str, str, str | None]) -> None:
     found = refusal(payload, body)
     assert (found.message, found.required, found.found, found.fix) == said
+
+
+FIRST_ROW = """\
+func @f(%x: tensor<[N]x4xf32>, %y: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N: 0..] {
+  %z = gml_st.for %i in 0 to N step 1 (%d = %y) {
+    %first = gml_st.materialize(%x) tile [0, 0] [1, 4] : tensor<1x4xf32>
+    %e = tcp.exp(%first) : tensor<1x4xf32>
+    gml_st.yield(%e, %d) tile [%i, 0] [1, 4]
+  } : tensor<[N]x4xf32>
+  tcp.return(%z)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        ("licm(parent(e))", "none"),
+        ("hoist(e, out_of: parent(e))", "tile [0, 0] [1, 4] may not be there where the loop has no iteration"),
+    ],
+)
+def test_what_is_not_there_without_an_iteration_stays(step: str, found: str) -> None:
+    """The first row of no rows."""
+    body = f'let e = match one "e" in root\n{step}'
+    assert refusal(FIRST_ROW, body).found == found
+    check(FIRST_ROW.replace("N: 0..", "N: 1.."), body, [{"N": 1}, {"N": 3}])
