@@ -275,8 +275,11 @@ Copies = dict[Operation, list[Operation]]
 """By operation: where its tiles are computed, once for each of its uses."""
 
 
-def erase_dead(rewriter: Rewriter, values: Iterable[Value], copies: Copies | None = None) -> None:
-    """Erase the operations that define these values, and what they alone used, where nothing uses them.
+def erase_dead(
+    rewriter: Rewriter, values: Iterable[Value], copies: Copies | None = None, within: Operation | None = None
+) -> None:
+    """Erase the operations that define these values, and what they alone used, where nothing uses them; of what stands
+    `within` an operation, if one is given.
 
     The handle of one that has `copies` denotes these.
     """
@@ -284,6 +287,8 @@ def erase_dead(rewriter: Rewriter, values: Iterable[Value], copies: Copies | Non
     while pending:
         op = pending.pop().defining_op
         if op is None or op.parent is None or any(r.uses for r in op.results) or not is_pure(op):
+            continue
+        if within is not None and not op.is_in(within):
             continue
         operands = list(dict.fromkeys(v for inner in op.walk() for v in inner.operands if not _defined_in(v, op)))
         origins = op.origins

@@ -598,8 +598,8 @@ class Vectorizer:
                     if isinstance(value.type, TensorType):
                         self.rewriter.set_operand(end, index, self.vector_of(value, end))
             for inner in reversed(list(block.ops)):
-                if not inner.is_terminator and inner.results:
-                    erase_dead(self.rewriter, inner.results[:1])
+                if not inner.is_terminator and inner.results:  # what is around may have uses that come later
+                    erase_dead(self.rewriter, inner.results[:1], within=op)
         for result in op.results:
             if isinstance(result.type, TensorType):
                 static = self._need_static(op, result)

@@ -376,3 +376,20 @@ def test_scalars_beside_vectors_stay_scalars(loop: dict[str, str], element: str)
     for found in (tcpx.evaluate(done.module, a, n), tcpx.compile(tcpx.parse(text), schedule)(a, n)):
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_branch_that_computes_for_nothing_what_is_yielded_behind_it() -> None:
+    payload = """\
+func @f(%x: tensor<[N]x4xsi32>) -> tensor<[N]x4xsi32> symbols [N: 0..40] {
+  %y = gml_st.for %i in 0 to N step 1 (%d = %x) {
+    %m = gml_st.materialize(%x) tile [%i, 0] [1, 4] drop [0] : tensor<4xsi32>
+    %v = tcp.add(%m, %m) : tensor<4xsi32>
+    gml_st.if N >= 1 {
+      %w = tcp.add(%v, %m) : tensor<4xsi32>
+    }
+    gml_st.yield(%v, %d) tile [%i, 0] [1, 4] drop [0]
+  } : tensor<[N]x4xsi32>
+  tcp.return(%y)
+}
+"""
+    check(payload, 'vectorize(parent(match one "v" in root))', [{"N": 0}, {"N": 3}])
