@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tcpx.emit_c.signature import FIRST_ASSERTION, OVERFLOW, Argument, KernelSignature
 from tcpx.emit_c.strides import has_places_of_its_own, is_writable_in_rows, outer_strides, overlap
-from tcpx.emit_c.what_to_pass import in_python, no_array, of_another_dtype
+from tcpx.emit_c.what_to_pass import in_python, no_array, of_another_dtype, shown_dtype
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError
 from tcpx.payload.numbers import is_number, number_as, shown_number
@@ -61,7 +61,7 @@ class ArgumentCheck:
         wanted = argument.dtype.numpy
         if array.dtype != wanted and array.dtype.newbyteorder("=") != wanted:
             fix = of_another_dtype(value, array, wanted)
-            raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", fix)
+            raise _misfit(argument, f"dtype {wanted}", shown_dtype(array.dtype), fix)
         if array.dtype == wanted and array.flags.aligned and _lies_well(argument, array):
             return array
         try:
@@ -81,7 +81,7 @@ class ArgumentCheck:
             raise _unbound(argument, ARRAY_LIKE, *no_array(value, argument.dtype.numpy))
         if array.dtype != wanted:
             fix = of_another_dtype(value, array, wanted)
-            raise _unbound(argument, f"dtype {wanted}", f"dtype {array.dtype}", fix)
+            raise _unbound(argument, f"dtype {wanted}", shown_dtype(array.dtype), fix)
         if not _lies_well(argument, array):
             required = _ROWS if argument.is_strided else "a contiguous array in row-major order"
             or_else = "" if argument.is_strided or outer_strides(array) is None else ", or compile with `strided=True`"
@@ -311,7 +311,7 @@ def _output(argument: Argument, value: object) -> Array:
     array: Array = value
     wanted = argument.dtype.numpy
     if array.dtype != wanted:
-        raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}")
+        raise _misfit(argument, f"dtype {wanted}", shown_dtype(array.dtype))
     if not array.flags.writeable:
         raise _misfit(argument, "an array that can be written to", "a read-only array")
     if not _lies_well(argument, array):

@@ -27,6 +27,11 @@ def in_python(dtype: Dtype) -> str:
     return "np.bool_" if dtype.kind == "b" else f"np.{dtype}"
 
 
+def shown_dtype(dtype: Dtype) -> str:
+    """A dtype in words, as it is found."""
+    return f"a dtype with the fields {', '.join(dtype.names)}" if dtype.names else f"dtype {dtype}"
+
+
 def of_another_dtype(value: object, array: Array, wanted: Dtype) -> str:
     """What to pass for a value whose array has another dtype than `wanted`."""
     name = in_python(wanted)

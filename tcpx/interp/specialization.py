@@ -132,7 +132,7 @@ def _versions(
     except TcpxError as error:
         raise StepError(error.diagnostic) from None
     except Exception as error:
-        raise crash("specialize when", error, where, frame) from error
+        raise crash("specialize when", error, where, frame, ops[0].location if ops else None) from error
     try:
         touched = check_touched("specialize", state, where)
     except ScheduleError as error:

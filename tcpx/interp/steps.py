@@ -75,7 +75,7 @@ def run_step(
         raise located from (error if said.kind is Kind.INTERNAL else None)  # the rest says nothing more
     except Exception as error:
         _undo(state, recording.mark)
-        raise crash(transform.name, error, where, frame).with_places(payload=first_place) from error
+        raise crash(transform.name, error, where, frame, first_place) from error
     if state.called is not None:
         state.called.note(state.module)
     state.trace.output += [OutputLine(text, where) for text in context.remarks]
@@ -270,7 +270,7 @@ def _undo(state: State, mark: int) -> None:
     state.handles.forget_ends()
 
 
-def crash(step: str, error: Exception, where: Location, frame: Frame) -> ScheduleError:
+def crash(step: str, error: Exception, where: Location, frame: Frame, payload: Location | None) -> ScheduleError:
     """A step failed in a way it does not explain: a bug, ours or of the author of the transform."""
     return frame.error(
         f"the transform `{step}` failed in a way it does not explain",
@@ -278,4 +278,5 @@ def crash(step: str, error: Exception, where: Location, frame: Frame) -> Schedul
         required="a result, or an error that says what is missing",
         found=f"{type(error).__name__}: {error}",
         kind=Kind.INTERNAL,
+        payload=payload,
     )
