@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[Callable[[Array], object], Parts]] = {
             "argument `x` does not fit tensor<[B]x64xf32>",
             "a NumPy array, or an object with DLPack or the buffer protocol",
             "str",
-            "np.asarray(.., np.float32)",
+            "make an array of numbers of it: np.asarray(.., np.float32) does not",
         ),
     ),
 }
