@@ -47,6 +47,9 @@ MOST_ALTERNATIVES: Final = 32
 MOST_VERSIONS: Final = 256
 """Versions of one operation, those of one `specialize` within those of another included: 8 for each alternative."""
 
+MOST_EVALUATED: Final = 1 << 30
+"""Iterations of an operation on constants that `evaluate_constants` computes."""
+
 LONGEST_LIST: Final = 1 << 16
 """Items of a list or range of a schedule."""
 LONGEST_STRING: Final = 1 << 16

@@ -18,6 +18,7 @@ from tcpx.payload.strided import strided_positions
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.chains import epilogue_of, prologue_of
 from tcpx.transform.editing import erase_dead, first_change, rename_inside, source_name, still_holds
 from tcpx.transform.matching import find_match, general, stand_ins, structured
 from tcpx.transform.tiling import check_on_tensors
@@ -36,9 +37,12 @@ def has_mapped_indices(op: Structured) -> bool:
     return not (op.index_operands() or op.is_irregular)
 
 
-def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str] | None) -> Structured:
+def coalesce_dims(
+    ctx: TransformContext, op: Operation, names: Sequence[str] | None, copies: bool = False
+) -> Structured:
     """Let one dim of `op` stand for the dims `names`, which lie next to each other in every operand and result that has
-    them; reshapes round the operation show these so. All its dims if no names are given."""
+    them; reshapes round the operation show these so. All its dims if no names are given. With `copies`, operands may be
+    views, whose reshapes are copies."""
     if not isinstance(op, Structured):
         raise ctx.fail(
             f"the dims of %{op.name} cannot be one", op=op, required="a structured operation", found=op.opcode
@@ -46,14 +50,97 @@ def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str] | N
     check_on_tensors(ctx, op)
     names = [it.name for it in op.iterators()] if names is None else names
     _check(ctx, op, names)
-    _check_memory(ctx, op, names)
+    _check_memory(ctx, op, names, copies)
     read = _merged_positions(ctx, op, names)
     return under_other_shapes(
         ctx,
         op,
         lambda shape, entries: _merged(shape, entries, names),
         lambda operands, shapes: _on_one_dim(ctx, op, names, read, operands, shapes),
+        lambda value, entries: _repeated(ctx, op, names, value, entries),
     )
+
+
+def _repeated(
+    ctx: TransformContext, op: Structured, names: Sequence[str], value: Value, entries: IndexingMap
+) -> Value | None:
+    """An operand that repeats what it reads, such as a broadcast, with one dim for these, so that no reshape is behind
+    it; None for any other, and where what it reads has some of them."""
+    made, own = value.defining_op, _dims_of_repeated(value, entries, names)
+    if not isinstance(made, Structured) or not own or _is_repeated_along_some(made, own):
+        return None
+    shape = _merged(shape_of(value.type), made.result_map(), own)
+    inputs = [
+        _reshaped(ctx, v, _merged(shape_of(v.type), m, own), op) if len(set(map(map_dim, m)) & set(own)) > 1 else v
+        for v, m in zip(made.inputs, made.maps(), strict=True)
+    ]
+    alone = _generic_on_one_dim(made, own, inputs, [shape])
+    found = find_match(alone, [type(made)])
+    other = structured(alone.on_tiles(inputs, shape)) if isinstance(found, list) else found.on(alone, inputs)
+    return ctx.rewriter.insert(other, InsertPoint.before(op), value.name).result
+
+
+def _dims_of_repeated(value: Value, entries: IndexingMap, names: Sequence[str]) -> list[str]:
+    """What these dims of a reader are called in the operation that repeats what it reads; empty if it does not."""
+    made = value.defining_op
+    if not isinstance(made, Structured) or not made.is_movement or len(made.results) != 1 or made.inits:
+        return []
+    along = [own for own, entry in zip(made.result_map(), entries, strict=True) if map_dim(entry) in names]
+    own = [name for entry in along if (name := map_dim(entry)) is not None]
+    read = {map_dim(entry) for m in made.maps() for entry in m}
+    is_simple = None not in read and is_the_same_anywhere(made) and len(own) == len(along) > 1
+    return own if is_simple and len(read) < len(made.iterators()) else []
+
+
+def _is_repeated_along_some(made: Structured, names: Sequence[str]) -> bool:
+    """Whether what it reads has some of these dims, or has them apart."""
+    for entries in made.maps():
+        run = [map_dim(entry) for entry in entries]
+        inside = [k for k, name in enumerate(run) if name in names]
+        if inside and run[inside[0] : inside[-1] + 1] != list(names):
+            return True
+    return False
+
+
+def coalesce_chains(
+    ctx: TransformContext, op: Operation, names: Sequence[str] | None, copies: bool = False
+) -> Structured:
+    """The same, and of the elementwise operations that lead to its operands alone, or follow its result, in these dims:
+    no reshape is between them. Raises ScheduleError if one of them cannot have them as one dim."""
+    chains = _chains(op, names) if isinstance(op, Structured) and len(op.results) == 1 else []
+    for each, dims in chains:
+        _check_repeated(ctx, each, dims)
+    made = coalesce_dims(ctx, op, names, copies)
+    for each, dims in chains:
+        coalesce_dims(ctx, each, dims)
+    return made
+
+
+def _chains(op: Structured, names: Sequence[str] | None) -> list[tuple[Structured, Sequence[str]]]:
+    """The elementwise operations before and after another one that have several of its dims, and what these are called
+    in each."""
+    found = list[tuple[Structured, Sequence[str]]]()
+    wanted = [it.name for it in op.iterators()] if names is None else names
+    before = [(each, m) for v, m in zip(op.inputs, op.maps(), strict=True) for each in prologue_of(op, v)]
+    for each, entries in (*before, *((each, op.result_map()) for each in epilogue_of(op))):
+        shared = [own for own, entry in zip(each.result_map(), entries, strict=True) if map_dim(entry) in wanted]
+        dims = [name for entry in shared if (name := map_dim(entry)) is not None]
+        found += [(each, dims)] if len(dims) > 1 else []
+    return found
+
+
+def _check_repeated(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
+    """Of what is repeated along some of the dims only, another shape would be a copy."""
+    for value, entries in zip(op.inputs, op.maps(), strict=True):
+        source, own = value.defining_op, _dims_of_repeated(value, entries, names)
+        if isinstance(source, Structured) and own and _is_repeated_along_some(source, own):
+            raise ctx.fail(
+                f"%{value.name} is repeated along some of the dims only: under another shape it would be a copy",
+                op=op,
+                required=f"an operand that is repeated along all of {', '.join(names)}, or along none of them",
+                found=source.opcode,
+                fix=Direction("no `chains`, and without the dims that are repeated"),
+            )
 
 
 def under_other_shapes(
@@ -61,14 +148,18 @@ def under_other_shapes(
     op: Structured,
     other: Callable[[Sequence[Dim], IndexingMap], Sequence[Dim]],
     make: Callable[[Sequence[Value], Sequence[Sequence[Dim]]], Structured],
+    repeated: Callable[[Value, IndexingMap], Value | None] | None = None,
 ) -> Structured:
     """Let what `make` gives stand for `op`: a detached operation on its operands under other shapes, with results of
-    other shapes. Reshapes round it show these; there is none between two operations that have one shape."""
+    other shapes. Reshapes round it show these, but for operands for which `repeated` gives another value; there is none
+    between two operations that have one shape."""
     rewriter, inputs = ctx.rewriter, list(op.operands)
 
     def shown(value: Value, entries: IndexingMap) -> Value:
         shape = other(shape_of(value.type), entries)
-        return _reshaped(ctx, value, shape, op) if tuple(shape) != shape_of(value.type) else value
+        if tuple(shape) == shape_of(value.type):
+            return value
+        return (repeated and repeated(value, entries)) or _reshaped(ctx, value, shape, op)
 
     operands = [shown(value, entries) for value, entries in zip(op.inputs, op.maps(), strict=True)]
     operands += [shown(value, entries) for value, entries in zip(op.inits, op.result_maps(), strict=bool(op.inits))]
@@ -159,7 +250,7 @@ def _all_at(names: Sequence[str], place: int) -> dict[Symbol | Var, Dim]:
     return {dim_symbol(name): place for name in names}
 
 
-def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
+def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str], copies: bool) -> None:
     """Of rows that lie apart, and of what a view shows, another shape would be a copy."""
     func = ctx.rewriter.func_of(op)
     apart, count = strided_positions(func), len(func.args)
@@ -169,7 +260,7 @@ def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str]) -
         places = [count + k for user, k in own.uses if user is func.body.terminator]
         places += [func.args.index(value)] if value in func.args else []
         made = value.defining_op if own not in op.results else None
-        is_shown = made is not None and new.pieces_of_all(made) is not None and not _reshapes(made)
+        is_shown = not copies and made is not None and new.pieces_of_all(made) is not None and not _reshapes(made)
         if {map_dim(entry) for entry in entries} & set(names) and (is_shown or set(places) & set(apart)):
             raise ctx.fail(
                 f"{' and '.join(names)} of %{value.name} do not lie one behind the other in memory",
@@ -235,11 +326,7 @@ def _on_one_dim(
     """The detached operation on operands in which the dims are one: of its class where that has dims of any number."""
     if isinstance(op, Elementwise):
         return structured(op.on_tiles(operands, *shapes))
-    extents = [op.iterator(name).extent for name in names]
-    whole = product([e for e in extents if e is not None]) if None not in extents else None
-    first = op.iterator(names[0])
-    entry = (first.name, first.kind.value) if whole is None else (first.name, first.kind.value, whole)
-    made = without_dims(op, names[1:], Block([(v.name, v.type) for v in operands]).args, shapes, {first.name: entry})
+    made = _generic_on_one_dim(op, names, operands, shapes)
     if read:
         made.attributes["positions"] = read
     of_class = _of_class(op, made, operands)
@@ -247,6 +334,18 @@ def _on_one_dim(
         found = f"the position `{', '.join(map(to_text, read))}`"
         raise _error(ctx, op, names, "positions of numbers and dims, no sizes", found)
     return of_class or structured(made.on_tiles(operands, *shapes))
+
+
+def _generic_on_one_dim(
+    op: Structured, names: Sequence[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]
+) -> Structured:
+    """The generic of the operation, on values that stand in for its operands."""
+    extents = [op.iterator(name).extent for name in names]
+    whole = product([e for e in extents if e is not None]) if None not in extents else None
+    first = op.iterator(names[0])
+    entry = (first.name, first.kind.value) if whole is None else (first.name, first.kind.value, whole)
+    given = Block([(v.name, v.type) for v in operands]).args
+    return without_dims(op, names[1:], given, shapes, {first.name: entry})
 
 
 def _of_class(op: Structured, made: Structured, operands: Sequence[Value]) -> Structured | None:

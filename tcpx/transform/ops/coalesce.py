@@ -1,8 +1,9 @@
 """coalesce: merge adjacent dims of an operation, or a loop with the one directly inside."""
 
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.transform.coalescing import coalesce_dims
+from tcpx.transform.coalescing import coalesce_chains, coalesce_dims
 from tcpx.transform.declaration import (
+    BOOL,
     DIMS,
     OP_OR_LOOP,
     Arguments,
@@ -25,8 +26,8 @@ class Coalesce(Transform):
     Every operand and result must have all of these dims, adjacent and in this order, or none of them. Reshapes around
     the operation, which move no data, give its operands and results this form; between two coalesced operations there
     is no reshape. An elementwise operation keeps its class, and so does another one that has a form with these dims,
-    such as a reduction of all elements; others become a generic. The dim has the name of the first. `strided` operands,
-    and views with gaps such as slices, are refused.
+    such as a reduction of all elements; others become a generic. The dim has the name of the first. `strided` operands
+    are refused, and views with gaps such as slices, unless `copies` lets them become arrays.
 
     A body that reads positions reads these dims, if at all, as one row-major position, `j*K + k` with K indices of `k`,
     as `tcp.reduce_argmax` over several dims does. That is the position in the one dim.
@@ -63,6 +64,8 @@ class Coalesce(Transform):
         Parameter(
             "dims", DIMS, None, doc="the dims, outermost first; all of the operation if not given; not for a loop"
         ),
+        Parameter("chains", BOOL, False, doc="also coalesce these dims of its prologues and its epilogue"),
+        Parameter("copies", BOOL, False, doc="let operands be views, such as a transpose: they become arrays"),
     )
     results = (Result.TARGET,)
 
@@ -76,5 +79,15 @@ class Coalesce(Transform):
                     required="no dims, or an operation that has them",
                     found=", ".join(dims) or "an empty list",
                 )
+            for option in ("chains", "copies"):
+                if args.bool(option):
+                    raise ctx.fail(
+                        f"`{option}` is said of an operation's operands",
+                        op=target,
+                        required="an operation, or a loop alone",
+                        found=f"a loop, and {option}: true",
+                        fix=f"leave out `{option}`",
+                    )
             return (coalesce_loops(ctx, target),)
-        return (coalesce_dims(ctx, target, dims),)
+        coalesced = coalesce_chains if args.bool("chains") else coalesce_dims
+        return (coalesced(ctx, target, dims, args.bool("copies")),)

@@ -65,6 +65,17 @@ func @counted(%x: tensor<[M]x5x3xf32>) -> tensor<[M]x5x3xf32> symbols [M: 0..] {
   tcp.return(%r)
 }
 """
+CHAINS = """\
+func @chains(%x: tensor<[M]x[N]x5xf32>, %r: tensor<[M]x[N]x3xf32>, %w: tensor<5x3xf32>, %c: tensor<3xf32>)
+    -> tensor<[M]x[N]x3xf32> symbols [M: 0.., N: 0..] {
+  %e = tcp.abs(%x) : tensor<[M]x[N]x5xf32>
+  %mm = tcp.contract(%e, %w) {lhs = ["s", "b", "k"], rhs = ["k", "n"], out = ["s", "b", "n"]} : tensor<[M]x[N]x3xf32>
+  %z = tcp.add(%mm, broadcast(%c, [2])) : tensor<[M]x[N]x3xf32>
+  %q = tcp.mul(%z, %r) : tensor<[M]x[N]x3xf32>
+  %y = tcp.max(%q, 0.0) : tensor<[M]x[N]x3xf32>
+  tcp.return(%y)
+}
+"""
 SIZES = tuple({"M": m, "N": n} for m, n in ((1, 1), (3, 2), (7, 5), (2, 13)))
 HEAD = 'let r = match one "r" in root\n'
 S, C = 'let s = match one "s" in root\n', 'let c = match one "c" in root\n'
@@ -82,6 +93,7 @@ CASES = {
                      + "\ncoalesce(mm, [k, j])"),
     "a row-major position": (COUNTED.replace("POSITION", "30*i + 6*j + 2*k + 1"), f"{HEAD}coalesce(r)\nvectorize(r)"),
     "a position of others": (COUNTED.replace("POSITION", "2*i"), f"{HEAD}coalesce(r, [j, k])"),
+    "chains": (CHAINS, f"{MM}coalesce(mm, [s, b], chains: true)\nlet i = tile(mm, [s: 4])"),
     "a tile": (BIASED, f"{HEAD}let i = tile(r, [d0: 2])\ncoalesce(r)"),
 }  # fmt: skip
 
@@ -100,6 +112,51 @@ def test_nothing_stands_between_two_operations_that_are_coalesced() -> None:
     assert [op.opcode for op in done.module.main.body.ops if "sub" in op.opcode or "reshape" in op.opcode] == [
         "tcp.reshape", "tcp.reshape", "tcp.sub", "tcp.reshape",
     ]  # fmt: skip
+
+
+def test_chains_are_coalesced_and_what_is_repeated_is_repeated_along_one_dim() -> None:
+    module = run(CHAINS, f"{MM}coalesce(mm, [s, b], chains: true)").module
+    assert [op.opcode.removeprefix("tcp.") for op in module.main.body.ops] == [
+        "reshape", "abs", "contract", "broadcast", "add", "reshape", "mul", "fill", "max", "reshape", "return",
+    ]  # fmt: skip
+    assert parse(module.text()).text() == module.text()
+
+
+def test_a_chain_that_cannot_be_coalesced_is_refused() -> None:
+    apart = CHAINS.replace("%c: tensor<3xf32>", "%c: tensor<[N]x3xf32>").replace("(%c, [2])", "(%c, [1, 2])")
+    said = refusal(apart, f"{MM}coalesce(mm, [s, b], chains: true)")
+    assert said.message.endswith("is repeated along some of the dims only: under another shape it would be a copy")
+    assert said.required == "an operand that is repeated along all of d0, d1, or along none of them"
+    assert said.found == "tcp.broadcast"
+
+
+def test_what_is_repeated_along_other_dims_is_read_with_one_dim() -> None:
+    scaled = CHAINS.replace("%c: tensor<3xf32>", "%c: tensor<[M]x[N]xf32>").replace("(%c, [2])", "(%c, [0, 1])")
+    module = check(scaled, f"{MM}coalesce(mm, [s, b], chains: true)").module
+    assert [op.opcode.removeprefix("tcp.") for op in module.main.body.ops] == [
+        "reshape", "abs", "contract", "reshape", "broadcast", "add", "reshape", "mul", "fill", "max", "reshape",
+        "return",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["chains", "copies"])
+def test_a_loop_has_no_operands(option: str) -> None:
+    said = refusal(BIASED, f"{HEAD}let i, j = tile(r, [d0: 2, d1: 2])\ncoalesce(i, {option}: true)")
+    assert said.message == f"`{option}` is said of an operation's operands"
+    assert (said.found, said.fix) == (f"a loop, and {option}: true", f"leave out `{option}`")
+
+
+@pytest.mark.parametrize("view", [
+    "tcp.slice(%x) {offsets = [0, 1]} : tensor<[M]x[N - 1]xf32>",
+    "tcp.transpose(%x) {permutation = [1, 0]} : tensor<[N]x[M]xf32>",
+])  # fmt: skip
+def test_a_view_becomes_an_array_where_that_is_asked_for(view: str) -> None:
+    made = view.rpartition(" : ")[2]
+    payload = (
+        f"func @shown(%x: tensor<[M]x[N]xf32>) -> {made} symbols [M: 0.., N: 1..] {{\n"
+        f"  %s = {view}\n  %r = tcp.mul(%s, %s) : {made}\n  tcp.return(%r)\n}}\n"
+    )
+    check(payload, f"{HEAD}coalesce(r, copies: true)", SIZES)
 
 
 def test_an_elementwise_operation_keeps_its_class() -> None:

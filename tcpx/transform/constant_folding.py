@@ -1,0 +1,204 @@
+"""Operations on constants, evaluated while a schedule runs."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from tcpx.payload.attribute_sizes import dims_of
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.call import CallBase
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.size_traversal import leaves
+from tcpx.payload.sizes import Var
+from tcpx.payload.strided import STRIDED
+from tcpx.payload.text.scope import DIM_ATTRIBUTES
+from tcpx.payload.types import TensorType, shape_of
+from tcpx.transform import new
+from tcpx.transform.declaration import TransformContext
+from tcpx.transform.editing import erase_dead
+from tcpx.transform.outlining import clone
+
+
+def fold(ctx: TransformContext, op: Operation) -> Operation:
+    """Replace an operation, or a loop, by a constant of the module; returns the constant. Raises ScheduleError."""
+    type_ = op.results[0].type if len(op.results) == 1 else None
+    if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
+        raise ctx.fail(
+            f"%{op.name} cannot be a constant",
+            op=op,
+            required="one result, a tensor of static shape",
+            found=", ".join(str(r.type) for r in op.results) or "no result",
+        )
+    if op.is_fixed:
+        raise ctx.fail(f"%{op.name} is a constant", op=op, required="something to compute", found=op.opcode)
+    needed, read = needed_for(op)
+    _check_sizes(ctx, op, needed)
+    calls = _calls(ctx, op, read)
+    fixed = [call for call in calls if _passes_constants(ctx, op, read, call)]
+    own = _copy_for(ctx, op, fixed) if 0 < len(fixed) < len(calls) else None
+    own = _copied_before(ctx, op) if calls and not fixed else own
+    if own is not None:
+        op = own
+        needed, read = needed_for(op)
+        calls = _calls(ctx, op, read)
+    names = [_stored(ctx, _computed(ctx, op, needed, read, call), op.results[0].name) for call in calls or [None]]
+    if len(set(names)) == 1:
+        made = [_insert(ctx, op, names[0], op)]
+        value = made[0].result
+    else:
+        value = ctx.rewriter.add_block_arg(ctx.rewriter.func_of(op).body, type_, op.results[0].name)
+        made = [_insert(ctx, op, name, call) for name, call in zip(names, calls, strict=True)]
+        for const, call in zip(made, calls, strict=True):
+            ctx.rewriter.set_operands(call, [*call.operands, const.result])
+    origins = op.origins
+    ctx.rewriter.continue_as(op, made[0])
+    for other in made[1:]:
+        ctx.rewriter.set_origins(other, origins)
+    ctx.rewriter.replace_op(op, [value])
+    for each in reversed(needed[:-1]):
+        if each.parent is not None:
+            erase_dead(ctx.rewriter, each.results)
+    return made[0]
+
+
+def _insert(ctx: TransformContext, op: Operation, name: str, before: Operation) -> Operation:
+    """The constant that replaces the result of `op`."""
+    made = new.stored(name, op.results[0].type, op.location)
+    made.stand_for(op)
+    ctx.rewriter.insert(made, InsertPoint.before(before), op.results[0].name)
+    ctx.rewriter.rename(made, op.name)
+    made.copy_path = op.copy_path
+    return made
+
+
+def _stored(ctx: TransformContext, computed: Array, base: str) -> str:
+    """The name under which an array is stored."""
+    held = ctx.rewriter.module.constants
+    name = held.name_of(computed)
+    if name is None:
+        name = next(n for n in (base, *(f"{base}.{k}" for k in range(1, len([*held]) + 2))) if n not in held)
+        ctx.rewriter.add_constant(name, computed)
+    return name
+
+
+def _calls(ctx: TransformContext, op: Operation, read: Sequence[Value]) -> list[Operation]:
+    """The calls of the function whose arguments are read: each must pass constants."""
+    func = ctx.rewriter.func_of(op)
+    calls = (
+        func.callers() if read and all(value in func.args for value in read) and STRIDED not in func.attributes else []
+    )
+    if read and not calls:
+        raise ctx.fail(
+            f"%{op.name} reads what is known only when the kernel runs",
+            op=op,
+            required="operands computed from constants alone",
+            found=f"%{read[0].name}: {read[0].type}",
+        )
+    return calls
+
+
+def _passes_constants(ctx: TransformContext, op: Operation, read: Sequence[Value], call: Operation) -> bool:
+    """Whether what is read of the arguments is computed from constants alone in a call."""
+    args = ctx.rewriter.func_of(op).args
+    made = [call.operands[args.index(value)].defining_op for value in read]
+    return all(each is not None and not needed_for(each)[1] for each in made)
+
+
+def _copy_for(ctx: TransformContext, op: Operation, calls: Sequence[Operation]) -> Operation:
+    """Give calls one copy of the function of an operation, which other calls run too; returns the operation in it."""
+    place = list(ctx.rewriter.func_of(op).walk()).index(op)
+    made = clone(ctx.rewriter, cast("CallBase", calls[0]))
+    for call in calls[1:]:
+        ctx.rewriter.set_attribute(call, "callee", made.name)
+    return list(made.walk())[place]
+
+
+def _copied_before(ctx: TransformContext, op: Operation) -> Operation | None:
+    """An operation in the copy of its function that this step made for the calls with constants, for another version
+    of it; None if it made none."""
+    func, step = ctx.rewriter.func_of(op), ctx.rewriter.step
+    for made in ctx.rewriter.module.funcs.values():
+        if made.clone_of is func and made.body.ops[0].steps[-1:] == (step,):
+            same = [other for origin in op.origins for other in ctx.rewriter.origins[origin] if other.is_in(made)]
+            return next((other for other in same if other.copy_path[:-1] == op.copy_path[:-1]), None)
+    return None
+
+
+def _computed(
+    ctx: TransformContext, op: Operation, needed: Sequence[Operation], read: Sequence[Value], call: Operation | None
+) -> Array:
+    """The result of `op`, for one call of its function if it reads arguments."""
+    evaluation = Evaluation(ctx.rewriter.module.constants, {})
+    with np.errstate(all="ignore"):
+        for value in read if call is not None else ():
+            given = call.operands[ctx.rewriter.func_of(op).args.index(value)] if call is not None else value
+            first, unknown = needed_for(given.defining_op) if given.defining_op is not None else ([], [given])
+            if unknown:
+                raise ctx.fail(
+                    f"no call passes constants for all that %{op.name} reads",
+                    op=op,
+                    required=f"a constant for %{value.name} in a call of @{ctx.rewriter.func_of(op).name}",
+                    found=f"%{given.name}: {given.type}",
+                )
+            _check_sizes(ctx, op, first)
+            for each in first:
+                evaluation.run(each)
+            evaluation.values[value] = evaluation.values[given]
+        for each in needed:
+            evaluation.run(each)
+    return np.asarray(evaluation.values[op.results[0]], order="C")
+
+
+def _check_sizes(ctx: TransformContext, op: Operation, needed: Sequence[Operation]) -> None:
+    """Raise ScheduleError if an operation depends on sizes that are known only at run time."""
+    if (unknown := unknown_size(needed)) is not None:
+        size, each = unknown
+        raise ctx.fail(
+            f"%{op.name} depends on {size}, which is known only when the kernel runs",
+            op=op,
+            required="operations on static sizes, outside of the loops that they depend on",
+            found=f"{each.opcode} %{each.name}",
+        )
+
+
+def unknown_size(ops: Sequence[Operation]) -> tuple[str, Operation] | None:
+    """A size that is known only at run time, and which of these operations, or what is in it, depends on it."""
+    for root in ops:
+        inner = {str(v.name) for each in root.walk() if isinstance(v := each.attributes.get("var"), Var)}
+        for each in root.walk():
+            attributes = (a for key, a in each.attributes.items() if key not in DIM_ATTRIBUTES)
+            dims = [d for attribute in attributes for d in dims_of(attribute)]
+            dims += [d for value in each.defined for d in shape_of(value.type)]
+            unknown = [a.text for d in dims for a in leaves(d).values() if a.name not in inner]
+            if unknown:
+                return unknown[0], each
+    return None
+
+
+def needed_for(op: Operation) -> tuple[list[Operation], list[Value]]:
+    """The operations that `op` depends on and `op` itself, in execution order, and the values that no operation
+    defines."""
+    order: dict[Operation, None] = {}
+    given: dict[Value, None] = {}
+    waiting: list[tuple[Operation, bool]] = [(op, False)]
+    while waiting:
+        here, is_ready = waiting.pop()
+        if is_ready:
+            order[here] = None
+        elif here not in order:
+            waiting.append((here, True))
+            for value in _read_from_outside(here):
+                if value.defining_op is not None:
+                    waiting.append((value.defining_op, False))
+                else:
+                    given[value] = None
+    return list(order), list(given)
+
+
+def _read_from_outside(op: Operation) -> list[Value]:
+    """The values that an operation, or its body, uses but does not define."""
+    inside = {value for each in op.walk() for value in each.defined}
+    used = dict.fromkeys(value for each in op.walk() for value in each.operands)
+    return [value for value in used if value not in inside]

@@ -1,0 +1,140 @@
+"""evaluate_constants: compute what depends on constants alone while the schedule runs."""
+
+from math import prod
+
+from tcpx.limits import MOST_EVALUATED
+from tcpx.payload.interfaces import Tileable
+from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ops.views import View
+from tcpx.payload.strided import STRIDED
+from tcpx.payload.types import TensorType, dtype_of, shape_of
+from tcpx.transform.constant_folding import fold, needed_for, unknown_size
+from tcpx.transform.declaration import (
+    FLOAT,
+    FUNC,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.editing import is_pure
+
+
+@register
+class EvaluateConstants(Transform):
+    """Compute what depends on stored constants alone, such as a transposed or scaled weight, while the schedule runs.
+
+    Each such operation that other operations read becomes a constant, unless it has more bytes than the stored arrays
+    that it is computed of: a weight of bytes that is multiplied by scales is read as it is stored, and a fill or a
+    broadcast is no array. A view, such as a slice or a reshape of a constant, stays one. Operations in functions that
+    are called are among them, if every call passes constants. `constant_fold` evaluates one operation, of any size.
+    This is how IREE hoists constant expressions, with the same limit on what they may grow by (`HoistIntoGlobals`).
+
+    before:
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %a = tcp.const {value = [0.0, 1.0, 2.0, 3.0]} : tensor<4xf32>
+          %e = tcp.exp(%a) : tensor<4xf32>
+          %y = tcp.mul(%x, %e) : tensor<4xf32>
+          tcp.return(%y)
+        }
+    statement:
+        evaluate_constants(root)
+    after:
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %e.1 = tcp.const {constant = "e"} : tensor<4xf32> name "e"
+          %y = tcp.mul(%x, %e.1) : tensor<4xf32>
+          tcp.return(%y)
+        }
+    """
+
+    name = "evaluate_constants"
+    category = Category.LAYOUT_AND_MEMORY
+    parameters = (
+        Parameter("func", FUNC, doc="the function"),
+        Parameter(
+            "growth", FLOAT, default=1.0, doc="the bytes of a result, at most, as a multiple of those it is computed of"
+        ),
+    )
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        growth = args.float("growth")
+        for func in _with_called(args.func("func")):
+            constants = _Constants(func)
+            for op in constants.last():
+                _evaluate(ctx, constants, op, growth)
+        return ()
+
+
+def _with_called(root: FuncOp) -> list[FuncOp]:
+    """A function and those that it runs, callers before what they call."""
+    found: dict[FuncOp, None] = {}
+    waiting = [root]
+    while waiting:
+        func = waiting.pop(0)
+        found.pop(func, None)
+        found[func] = None
+        waiting += [callee for _, callee in func.calls()]
+    return list(found)
+
+
+class _Constants:
+    """The operations at the top of a function that depend on stored constants alone, those included."""
+
+    def __init__(self, func: FuncOp) -> None:
+        self.func = func
+        calls = func.callers() if STRIDED not in func.attributes else []
+        self.args = {
+            arg
+            for k, arg in enumerate(func.args)
+            if calls and k not in func.states and all(_is_stored(call.operands[k]) for call in calls)
+        }
+        self.ops: set[Operation] = set()
+        for op in func.body.ops:
+            if self._can_be_evaluated(op):
+                self.ops.add(op)
+
+    def last(self) -> list[Operation]:
+        """Those that are computed, and read by what depends on more."""
+        computed = [op for op in self.func.body.ops if op in self.ops and not op.is_fixed]
+        return [op for op in computed if not self.ops.issuperset(op.result.users)]
+
+    def _can_be_evaluated(self, op: Operation) -> bool:
+        return op.is_fixed or (
+            isinstance(op, Tileable)
+            and len(op.results) == 1
+            and _bytes(op.result) is not None
+            and is_pure(op)
+            and all(value in self.args or value.defining_op in self.ops for value in op.operands)
+            and unknown_size([op]) is None
+            and prod(d for d in op.domain() if isinstance(d, int)) <= MOST_EVALUATED
+        )
+
+
+def _is_stored(value: Value) -> bool:
+    return value.defining_op is not None and value.defining_op.stored_array is not None
+
+
+def _evaluate(ctx: TransformContext, constants: _Constants, op: Operation, growth: float) -> None:
+    """Fold an operation, or those that it reads where it is not worth that itself."""
+    waiting = [op]
+    while waiting:
+        here = waiting.pop()
+        if here.parent is None or here.is_fixed:
+            continue
+        needed, args = needed_for(here)
+        stored = [*(each.result for each in needed if each.stored_array is not None), *args]
+        if not isinstance(here, View) and (_bytes(here.result) or 0) <= growth * sum(_bytes(v) or 0 for v in stored):
+            fold(ctx, here)
+        else:
+            waiting += [made for value in here.operands if (made := value.defining_op) in constants.ops]
+
+
+def _bytes(value: Value) -> int | None:
+    """Bytes of a tensor of static shape; None of any other value."""
+    shape = [d for d in shape_of(value.type) if isinstance(d, int)]
+    is_static = isinstance(value.type, TensorType) and len(shape) == len(shape_of(value.type))
+    return prod(shape) * dtype_of(value.type).bytes if is_static else None
