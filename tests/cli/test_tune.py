@@ -259,10 +259,15 @@ def test_a_knob_that_there_is_not(tune: Command, files: SimpleNamespace) -> None
     assert "did you mean `height`?" in done.err
 
 
-def test_a_ledger_that_cannot_be_made(tune: Command, tmp_path: Path) -> None:
-    done = tune("--storage", str(tmp_path / "absent" / "tune.db"))
+@pytest.mark.parametrize(
+    ("place", "fix"), [("file/tune.db", "fix: choose another path"), ("folder", "choose another --storage")]
+)
+def test_a_ledger_that_cannot_be_made(tune: Command, tmp_path: Path, place: str, fix: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    done = tune("--storage", str(tmp_path / place))
     assert done.status == 1
-    assert "choose another --storage" in done.err
+    assert fix in done.err
 
 
 @RICH.needed
