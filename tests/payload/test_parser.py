@@ -340,9 +340,9 @@ OF_ROWS = "`in_place` or `alignment` or `scratch` or `contract`"
     ("given", "name", "required", "fix"),
     [
         ("contract = false", "contract", "`row`", "write contraction = false"),
-        ("contraction = false, strides = [0]", "strides", "`row`", "write strided = [0]"),
+        ("contraction = false, strides = [0]", "strides", "`row`", "did you mean `strided`?"),
         ("foo = 3", "foo", "`row`", None),
-        ('row = "r", aligned = [4]', "aligned", f"`row` or {OF_ROWS}", "write alignment = [4]"),
+        ('row = "r", aligned = [4]', "aligned", f"`row` or {OF_ROWS}", "did you mean `alignment`?"),
     ],
 )
 def test_a_function_has_no_other_attributes(given: str, name: str, required: str, fix: str | None) -> None:

@@ -4,6 +4,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from tcpx.payload.contraction import CONTRACT
+from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import INOUT, NUMBERS, PROMISE, RESULT_NAMES, ROW, TARGET
 from tcpx.payload.ops import call
 from tcpx.payload.strided import STRIDED
@@ -22,11 +23,12 @@ def check_function_attributes(source: Source, given: Node | None) -> None:
     said = (*_SAID, *_SAID_OF_ROWS) if ROW in entries else _SAID
     for name, entry in entries.items():
         if name not in (*said, *_LOWERED):
-            near = get_close_matches(name, said, n=1)
+            near, value = get_close_matches(name, said, n=1), source.location(nodes(entry)[0]).span
+            same = f"write {near[0]} = {value}" if near and value in ("true", "false") else None
             raise source.error(
                 tokens(entry)[0],
                 f"a function has no attribute `{name}`",
                 required=" or ".join(f"`{each}`" for each in (*said, *_LOWERED)),
                 found=f"`{name}`",
-                fix=f"write {near[0]} = {source.location(nodes(entry)[0]).span}" if near else None,
+                fix=same or (Direction(f"did you mean `{near[0]}`?") if near else None),
             )

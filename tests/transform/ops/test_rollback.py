@@ -43,6 +43,7 @@ func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   tcp.return(%r)
 }
 """
+STORED = CONSTANT.replace("tcp.fill {value = 2.0}", "tcp.const {value = [0.0, 1.0, 2.0, 3.0]}")
 CALLED = """\
 func @main(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
   %c = tcp.call @f(%x) : tensor<[M]xf32>
@@ -161,6 +162,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "scan_in_lanes": (SCAN, 'let c = match one "c" in root\n', "scan_in_lanes(c, d0)"),
     "pack": (RELU, MM + NEST, "pack(mm.rhs, [k, n], at: kc)"),
     "constant_fold": (CONSTANT, "", 'constant_fold(match one "e" in root)'),
+    "evaluate_constants": (STORED, "", "evaluate_constants(root)"),
     "pad": (RELU, MM + "let i = tile(mm, [m: 6])\n", "pad(mm, [m: 6])"),
     "vectorize": (RELU, MM + NEST, "vectorize(i)"),
     "hoist_accumulator": (RELU, MM + NEST + "vectorize(i)\n", "hoist_accumulator(mm, out_of: k)"),
