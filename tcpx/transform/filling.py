@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -173,15 +173,16 @@ def slot_tile(slots: Sequence[Dim], digits: Sequence[Dim]) -> Tile:
     )
 
 
-def _cut_dims(value: Value) -> set[int]:
-    """The dims of a value along which views show a part of it, whose end does not depend on the loops around them."""
+def _cut_dims(value: Value, views: Collection[Operation]) -> set[int]:
+    """The dims of a value along which these views show a part of it, whose end does not depend on the loops around
+    them."""
     found: set[int] = set()
-    for view, operand in value.uses:
+    for view, operand in (use for use in value.uses if use[0] in views):
         pieces = [piece for piece in new.pieces_of_all(view) or () if piece.operand == operand and not piece.reshapes]
         for piece in pieces:
             whole = enumerate(zip(piece.place.sizes, shape_of(view.result.type), strict=True))
             cut = {dim for dim, (size, extent) in whole if is_equal(size, extent) is not True}
-            found |= {piece.permutation[dim] for dim in cut | _cut_dims(view.result)}
+            found |= {piece.permutation[dim] for dim in cut | _cut_dims(view.result, views)}
     return found
 
 
@@ -253,7 +254,7 @@ def fill_before(
         _check_inside(ctx, subset, current.source, before)
     for view in current.views:
         if isinstance(view, Materialize):
-            cut = {view.subset.kept[dim] for dim in _cut_dims(view.result)}
+            cut = {view.subset.kept[dim] for dim in _cut_dims(view.result, current.views)}
             checked = [dim for dim in range(view.subset.rank) if dim not in cut]
             _check_inside(ctx, view.subset.substitute(renamed), view.source, before, checked)
     renamed |= {symbol: outside.size(symbol.size()) for d in current.sizes for symbol in symbols(d)}

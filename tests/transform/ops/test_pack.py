@@ -151,6 +151,30 @@ def test_what_a_loop_that_may_be_empty_reads_is_not_packed_outside_of_it() -> No
     body += "split(i, at: 15)\n"
     found = refusal(ROUND, body + "pack(s.operand, [d1, d0], at: i)")
     assert found.message == ("a tile of %x may end behind it where it is packed: the loop that reads it may be empty")
+
+
+FIRST_ROW = """func @f(%x: tensor<[N]x4xf32>, %w: tensor<4x4xf32>) -> tensor<[N]x4xf32> symbols [N: 0..] {
+  %e = tcp.empty : tensor<[N]x4xf32>
+  %r = gml_st.for %i in 0 to N step 1 (%d = %e) {
+    %t = gml_st.materialize(%x) tile [0, 0] [1, 4] : tensor<1x4xf32>
+    %p = tcp.pad(%t) {value = 2.0} : tensor<4x5xf32>
+    %o = tcp.empty : tensor<1x4xf32>
+    %q = gml_st.for %j in 0 to 1 step 2 (%dd = %o) {
+      %u = gml_st.materialize(%t) tile [%j, 0] [1 - %j, 4] : tensor<[1 - %j]x4xf32>
+      %mm = tcp.matmul(%u, %w) : tensor<[1 - %j]x4xf32>
+      gml_st.yield(%mm, %dd) tile [%j, 0] [1 - %j, 4]
+    } : tensor<1x4xf32>
+    gml_st.yield(%q, %d) tile [%i, 0] [1, 4]
+  } : tensor<[N]x4xf32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_other_views_of_a_tile_do_not_say_that_it_is_there() -> None:
+    """A pad of the row that the loop reads has nothing to do with the operand: at N = 0 there is no row to pack."""
+    found = refusal(FIRST_ROW, MM + "pack(mm.lhs, [m, k])")
+    assert found.message == ("a tile of %x may end behind it where it is packed: the loop that reads it may be empty")
     assert found.fix == "pack further inside, in the loop that reads the tile"
 
 
