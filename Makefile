@@ -56,7 +56,7 @@ test: $(VENV)/.dev compiler  ## the tests, about ten minutes on 2 quiet cores; e
 	@mkdir -p build
 	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page=build/errors.md $(ARGS)
 
-test-long: $(VENV)/.dev compiler  ## the tests that take longer, about as long again
+test-long: $(VENV)/.dev compiler  ## the tests that take longer, about twice as long
 	@mkdir -p build
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --errors-page=build/errors-long.md $(ARGS)
 
