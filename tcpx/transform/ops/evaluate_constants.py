@@ -62,23 +62,11 @@ class EvaluateConstants(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         growth = args.float("growth")
-        for func in _with_called(args.func("func")):
-            constants = _Constants(func)
+        for func in reversed(ctx.rewriter.module.reached(args.func("func"))):
+            constants = _Constants(func)  # what a call passes is evaluated before what it runs
             for op in constants.last():
                 _evaluate(ctx, constants, op, growth)
         return ()
-
-
-def _with_called(root: FuncOp) -> list[FuncOp]:
-    """A function and those that it runs, callers before what they call."""
-    found: dict[FuncOp, None] = {}
-    waiting = [root]
-    while waiting:
-        func = waiting.pop(0)
-        found.pop(func, None)
-        found[func] = None
-        waiting += [callee for _, callee in func.calls()]
-    return list(found)
 
 
 class _Constants:
