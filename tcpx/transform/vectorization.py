@@ -87,10 +87,13 @@ def _store_by(rewriter: Rewriter, op: Structured, wanted: Sequence[IndexingMap])
 
 
 def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
-    """Compute the source of a padding on as many iterations as the result has elements."""
+    """Compute the source of a padding on as many iterations as the result has elements; that is it where nothing is
+    padded."""
     value = op.operands[0]
     made = value.defining_op
-    if isinstance(made, Structured):
+    if Tile.full(shape_of(op.results[0].type)).is_full(shape_of(value.type)):
+        rewriter.replace_op(op, [value])
+    elif isinstance(made, Structured):
         names = (map_dim(entry) or "" for entry in made.result_maps()[made.results.index(value)])
         pad(rewriter, made, dict(zip(names, shape_of(op.results[0].type), strict=True)))
 

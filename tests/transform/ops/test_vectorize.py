@@ -279,6 +279,29 @@ def test_the_part_of_a_split_reduction_is_tiled_once_more() -> None:
     )
 
 
+def test_a_padding_of_as_many_elements() -> None:
+    """What two readers share is padded twice, once by nothing."""
+    payload = """\
+func @f(%x: tensor<[M]x[N]xsi32>, %y: si32) -> tensor<[M]x[N]xsi32> symbols [M: 0..9, N: 0..] {
+  %b = tcp.broadcast(%y) {dims = []} : tensor<[M]x[N]xsi32>
+  %m = tcp.mul(%x, %b) : tensor<[M]x[N]xsi32>
+  %r = tcp.neg(%m) : tensor<[M]x[N]xsi32>
+  tcp.return(%r)
+}
+"""
+    body = """\
+let b = match one broadcast "b" in root
+let m = match one op "m" in root
+let r = match one op "r" in root
+pad(b, [d0: 66])
+pad(m, [d0: 16])
+let i, j = tile(r, [d0: 3, d1: 4], tail: pad)
+fuse(m, into: j)
+fuse(b, into: j)
+vectorize(j)"""
+    check(payload, body, [{"M": m, "N": n} for m, n in ((0, 3), (5, 0), (7, 9))])
+
+
 @pytest.mark.parametrize(("index", "extent"), [("i", 32), ("i + k", 34), ("2*i + k", 65)])
 def test_a_declared_dim_is_padded(index: str, extent: int) -> None:
     payload = f"""func @f(%x: tensor<{extent}xf32>) -> tensor<32xf32> {{
