@@ -119,7 +119,7 @@ def _key(
         print_module(module),
         *_schedule_texts(program),
         *(f"{key}={value!r}" for key, value in sorted((params or {}).items())),
-        target.name,
+        target.title,
         *target.features,
         *_table_of(target),
         f"{threads} threads",

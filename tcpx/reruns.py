@@ -30,6 +30,7 @@ from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.files_read import FilesRead
 from tcpx.installed import CODE, LIBRARY, PACKAGE
+from tcpx.machine import this_machine
 from tcpx.payload.diagnostics import CompileError, Diagnostic
 from tcpx.payload.size_values import SizeValues
 from tcpx.processor import cpu_flags
@@ -126,7 +127,7 @@ class Request:
         self._newest = max(max(status.st_mtime_ns, status.st_ctime_ns) for _, status in code)
         states = [(path, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in code]
         digest = hashlib.sha256()
-        for word in (*words, *sorted(cpu_flags()), find_compiler(), *states):
+        for word in (*words, *sorted(cpu_flags()), this_machine(), find_compiler(), *states):
             text = repr(word)
             digest.update(f"{len(text)}:{text}".encode(errors="surrogateescape"))
         self._key = digest.hexdigest()[:32]

@@ -6,7 +6,7 @@ from tcpx.emit_c.folder.fields import unreadable
 from tcpx.emit_c.folder.files import read_folder
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
 from tcpx.payload.given import path_of
-from tcpx.target import Target, available_targets, load_target
+from tcpx.target import Target, available_targets, load_target, target_with
 
 
 def load_kernel(folder: str | Path, target: str | Target | None = None) -> Kernel:
@@ -28,7 +28,8 @@ def load_kernel(folder: str | Path, target: str | Target | None = None) -> Kerne
             f"the installed ones: {', '.join(available_targets())}",
             'give it: tcpx.load_kernel(.., target=tcpx.load_target("my.yaml", allow_native=True))',
         )
-    chosen = load_target(known.target, known.features) if target is None else load_target(target)
+    named = target_with(known.target, known.features, known.numbers) if target is None else target
+    chosen = load_target(named)
     if chosen.name != known.target:
         raise unreadable(str(folder), f"the target {known.target}", chosen.name)
     chosen.require_cpu()

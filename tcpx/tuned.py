@@ -28,6 +28,7 @@ from tcpx.payload.ir import Module
 from tcpx.payload.structure import fingerprint
 from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.printer import print_func
+from tcpx.processor import parse_processor
 from tcpx.reached import reached_hash
 from tcpx.records import brief, frozen
 from tcpx.target import Target
@@ -102,7 +103,7 @@ def setting_of(module: Module, program: Program, target: Target, threads: int) -
     return Setting(
         fingerprint(module.main),
         schedule_hash(program),
-        target.name,
+        target.title,
         version[0] if version else "unknown",
         " ".join(compiler_flags(target, threads)),
         threads,
@@ -183,8 +184,7 @@ def schedule_hash(program: Program) -> str:
 def cpu_name() -> str:
     """The model of the processor."""
     text = _CPUINFO.read_text(encoding="utf-8", errors="replace") if _CPUINFO.is_file() else ""
-    names = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
-    return next(names, platform.machine())
+    return parse_processor(text).name or platform.machine()
 
 
 def read_records(path: str | Path) -> tuple[TunedRecord, ...]:

@@ -24,7 +24,7 @@ def _execute(options: argparse.Namespace) -> int:
     told = {
         "frozen": f"by tcpx {tcpx.__version__}, {datetime.now(UTC).isoformat(timespec='seconds')}",
         "of": options.schedule or "the default policy of tcpx",
-        "for": f"{options.file}, fingerprint {tcpx.fingerprint(module)}, {target.name}, {options.threads} thread(s)",
+        "for": f"{options.file}, fingerprint {tcpx.fingerprint(module)}, {target.title}, {options.threads} thread(s)",
     }
     record = tuned_record_of(options, module, schedule)
     if record is not None:

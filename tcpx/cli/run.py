@@ -196,7 +196,7 @@ def _compiled(request: Request | None, options: argparse.Namespace) -> _Ready:
     lines, files = kernel.c_source.count("\n"), given_files(options)
     values = {name: files[name] for name in payload.values}
     facts = KernelFacts(
-        kernel.signature, kernel.target.name, lines, kernel.remarks, payload.names, values, payload.numbers
+        kernel.signature, kernel.target.title, lines, kernel.remarks, payload.names, values, payload.numbers
     )
     if request is not None and kernel.kept_in is not None:
         request.note(read, facts, kernel.library_path, kernel.kept_in)

@@ -13,18 +13,18 @@ import struct
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import get_ident
 from typing import Final
 
-from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.cache_place import VARIABLE, cache_directory, no_place
+from tcpx.payload.diagnostics import CompileError
 from tcpx.payload.text.file import open_regular
 from tcpx.plurals import counted
 
-VARIABLE: Final = "TCPX_CACHE_DIR"
 _SEAL: Final = struct.Struct("<Q32s8s")
 """Behind an entry: the bytes before it, their SHA-256, the mark. Loaders read what the headers of a file name."""
 _MARK: Final = b"tcpxseal"
@@ -32,24 +32,6 @@ _ELF_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _LITTLE_64: Final = b"\x02\x01"
 """Class and byte order of the files that these two structures are in."""
 _ELF_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
-
-
-def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Where libraries are kept: $TCPX_CACHE_DIR, else $XDG_CACHE_HOME/tcpx, else ~/.cache/tcpx. It need not exist yet.
-
-    Raises CompileError for a path that starts in the home of nobody, or where there is no home.
-    """
-    known = os.environ if environment is None else environment
-    try:
-        if known.get(VARIABLE):
-            return Path(os.path.abspath(Path(known[VARIABLE]).expanduser()))
-        shared = Path(known.get("XDG_CACHE_HOME", ""))
-        if shared.is_absolute():
-            return shared / "tcpx"
-        home = known.get("HOME")
-        return Path(os.path.abspath((Path(home) if home else Path.home()) / ".cache" / "tcpx"))
-    except (RuntimeError, FileNotFoundError) as error:  # no such user; a relative path in a folder that is gone
-        raise _no_place(known.get(VARIABLE) or "~/.cache/tcpx", str(error)) from error
 
 
 def build_directories() -> Iterator[Path]:
@@ -74,7 +56,7 @@ def build_directories() -> Iterator[Path]:
             if not fault:
                 return
     if is_chosen:
-        raise _no_place(directory, fault)
+        raise no_place(directory, fault)
     private = _private_directory()
     _warn_once(str(directory), fault, private)
     yield private
@@ -109,7 +91,7 @@ def _private_directory() -> Path:
     except FileExistsError:  # no directory
         pass
     except OSError as error:
-        raise _no_place("one among the temporary files", error.strerror or str(error)) from error
+        raise no_place("one among the temporary files", error.strerror or str(error)) from error
     return _directory_of_this_process()
 
 
@@ -133,17 +115,6 @@ def _warn_once(directory: str, fault: str, private: Path) -> None:
         "directory of your own",
         RuntimeWarning,
         stacklevel=2,
-    )
-
-
-def _no_place(directory: str | Path, found: str) -> CompileError:
-    return CompileError(
-        Diagnostic(
-            "there is no place for compiled kernels",
-            required=f"a directory that this user can write to and other users cannot: {directory}",
-            found=found,
-            fix=f"set {VARIABLE} to a directory of your own that can be written to",
-        )
     )
 
 

@@ -28,7 +28,7 @@ from tcpx.payload.size_values import SizeValues, size_values
 from tcpx.payload.sizes import evaluate
 from tcpx.phases import phase
 from tcpx.records import brief, frozen
-from tcpx.target import Target, TargetError, load_target, own_target
+from tcpx.target import Target, TargetError, own_target, target_with
 
 
 def _refused(error: TargetError) -> Wrapper:
@@ -180,7 +180,7 @@ class Kernel:
         return BoundCall(self, run, inputs, results)
 
     def __repr__(self) -> str:
-        return brief("Kernel", self.signature, f"for {self.target.name}, {self.threads} thread(s)")
+        return brief("Kernel", self.signature, f"for {self.target.title}, {self.threads} thread(s)")
 
     def _repr_html_(self) -> str:
         return text_cell(repr(self)[1:-1], f"{self.report()}\n\n{self.c_source}", "print(kernel.c_source)")
@@ -302,7 +302,7 @@ def kernel_of_files(files: KernelFiles, target: Target) -> Kernel:
 def _unpickled(manifest: str, sources: Mapping[str, str], constants: bytes) -> Kernel:
     known = read_manifest(manifest, "a pickled kernel")
     files = KernelFiles(known, sources, aligned_copy(constants))
-    return kernel_of_files(files, load_target(known.target, known.features))
+    return kernel_of_files(files, target_with(known.target, known.features, known.numbers))
 
 
 @frozen

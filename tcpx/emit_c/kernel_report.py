@@ -103,7 +103,7 @@ def report_of(
     is_known = isinstance(size + signature.live_bytes, int) or symbols == set(sizes)
     return KernelReport(
         kernel=str(signature),
-        target=target.name,
+        target=target.title,
         threads=signature.threads,
         flags=compiler_flags(target, signature.threads),
         library=library,

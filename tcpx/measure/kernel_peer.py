@@ -14,7 +14,7 @@ def describe(threads: int) -> Mapping[str, str]:
     target = tcpx.load_target("native")
     return {
         "version": tcpx.__version__,
-        "target": target.name,
+        "target": target.title,
         "flags": " ".join(target.flags),
         "threads": str(threads),
     }

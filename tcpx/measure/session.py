@@ -186,7 +186,7 @@ def _timed_row(row: Row, timed: Timed) -> Row:
 
 def _facts(target: tcpx.Target, cpus: Sequence[int]) -> dict[str, Any]:
     return {
-        "target": target.name,
+        "target": target.title,
         "cpus": list(cpus),
         "cpu": cpu_name(),
         "huge_pages": tcpx.huge_page_policy(),

@@ -9,6 +9,7 @@ from threading import RLock
 from tcpx.plurals import counted
 from tcpx.processor import hidden_note, missing_flags
 from tcpx.records import brief
+from tcpx.target.calibration import digest_of
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow
 from tcpx.target.recipe_costs import Costs
@@ -33,7 +34,8 @@ class Target:
 
     name: str
     spec: str
-    """What `load_target` takes for an installed one: its name, and its features where they are not the usual ones."""
+    """What `load_target` takes for an installed one: its name, its features where they are not the usual ones, and the
+    hash of its machine where it has one's numbers."""
     vector_bits: int
     vector_registers: int
     l1: int
@@ -57,6 +59,8 @@ class Target:
     is_installed: bool = False
     """Whether the table is one of the package, so that `load_target` gives it by name and features: one of a user may
     be called alike."""
+    numbers: str = field(default="", repr=False)
+    """What the machine of `native` has that differs from the table, as JSON; empty for a target by name."""
     _names: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)
     _kinds: dict[tuple[str, str | None], list[InstructionRow]] = field(
         default_factory=dict[tuple[str, str | None], list[InstructionRow]], init=False, repr=False
@@ -67,11 +71,22 @@ class Target:
     )
 
     def __repr__(self) -> str:
-        return brief("Target", self.name, f"with {', '.join(self.features)}" if self.features else "")
+        return brief("Target", self.title, f"with {', '.join(self.features)}" if self.features else "")
 
-    def __reduce__(self) -> tuple[Callable[[str], Target], tuple[str]]:
-        """Pickled by its name and features. Raises TargetError for one whose table is a file."""
-        from tcpx.target.loader import load_target  # which makes these
+    @property
+    def machine(self) -> str:
+        """A hash of the numbers of the machine, where `native` has others than the table; else empty."""
+        return digest_of(self.numbers)
+
+    @property
+    def title(self) -> str:
+        """The name, and the machine where its numbers are in use: `x86_avx512@5f3a09c1`."""
+        return f"{self.name}@{self.machine}" if self.numbers else self.name
+
+    def __reduce__(self) -> tuple[Callable[..., Target], tuple[object, ...]]:
+        """Pickled by its name and features, with the numbers of its machine. Raises TargetError for one whose table is
+        a file."""
+        from tcpx.target.loader import target_with  # which makes these
 
         if not self.is_installed:
             raise TargetError(
@@ -80,7 +95,7 @@ class Target:
                 found=f"{self.name}, whose table is a file",
                 fix="load_target(path) where it is used",
             )
-        return load_target, (self.spec,)
+        return target_with, (self.name, self.features, self.numbers)
 
     def __deepcopy__(self, _: object) -> Target:
         return self

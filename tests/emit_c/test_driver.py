@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tcpx.emit_c.build_cache import cache_directory
+from tcpx.cache_place import cache_directory
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.driver import build_library
 from tcpx.payload.diagnostics import CompileError

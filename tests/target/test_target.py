@@ -9,7 +9,8 @@ import pytest
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.processor import parse_cpu_information
 from tcpx.target import LaneType, TargetError, available_targets, load_target, parse_lane_type
-from tcpx.target.loader import native_target, read_target
+from tcpx.target.loader import native_target
+from tcpx.target.reading import read_target
 from tcpx.target.rows import KINDS
 
 AVX2 = frozenset({"avx2", "fma", "f16c", "bmi2"})
@@ -17,7 +18,7 @@ AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 
 
 def test_the_installed_targets() -> None:
-    assert available_targets() == ("generic", "sapphire_rapids", "x86_avx2", "x86_avx512")
+    assert available_targets() == ("generic", "sapphire_rapids", "x86_avx2", "x86_avx512", "zen3", "zen4", "zen5")
 
 
 @pytest.mark.parametrize("name", available_targets())

@@ -55,7 +55,17 @@ def files_of(
     """The files of one kernel of a printed file."""
     targets = {name: of.name for name, of in printed.targets.items()}
     names = tuple(printed.sources)
-    known = Manifest(signature, target.name, target.features, names, targets, printed.link, tuple(remarks), tuned)
+    known = Manifest(
+        signature,
+        target.name,
+        target.features,
+        names,
+        targets,
+        printed.link,
+        tuple(remarks),
+        tuned,
+        numbers=target.numbers,
+    )
     return KernelFiles(known, printed.sources, constants)
 
 

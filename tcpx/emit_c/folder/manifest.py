@@ -16,6 +16,7 @@ from tcpx.payload.text.size_text import parse_size
 from tcpx.payload.types import SCALARS
 from tcpx.payload.value_ranges import ORDERS, Declared
 from tcpx.records import frozen
+from tcpx.target import digest_of
 
 FORMAT: Final = 1
 """The version of the layout: a folder of another one is refused."""
@@ -25,8 +26,9 @@ _PLACES: Final = ("line", "column", "end_line", "end_column")
 
 @frozen
 class Manifest:
-    """A kernel without its C and its constants. `target` and `features` are what `load_target` takes; `targets` has the
-    files that are for another target, by name; `digests` the SHA-256 of every other file of the folder."""
+    """A kernel without its C and its constants. `target` and `features` are what `load_target` takes, `numbers` those
+    of the machine where the target was `native`; `targets` has the files that are for another target, by name;
+    `digests` the SHA-256 of every other file of the folder."""
 
     signature: KernelSignature
     target: str
@@ -38,6 +40,7 @@ class Manifest:
     remarks: tuple[Diagnostic, ...] = ()
     tuned: str = ""
     digests: Mapping[str, str] = field(default_factory=dict[str, str])
+    numbers: str = ""
 
     def text(self) -> str:
         """As JSON."""
@@ -46,6 +49,7 @@ class Manifest:
             **_of_signature(self.signature),
             "target": self.target,
             "features": self.features,
+            **({"machine": digest_of(self.numbers), "machine_numbers": self.numbers} if self.numbers else {}),
             "files": self.files,
             "targets": dict(self.targets),
             "link": self.link,
@@ -73,6 +77,7 @@ def read_manifest(text: str, where: str) -> Manifest:
         tuple(_diagnostic(remark) for remark in held.each("remarks")),
         held.text("tuned"),
         {name: digests.text(name) for name in digests.names},
+        held.text("machine_numbers") if "machine_numbers" in held else "",
     )
     if held.text(DIGEST) != _digest({name: entry for name, entry in json.loads(text).items() if name != DIGEST}):
         raise unreadable(where, "the file as it was written", "another digest", "save the kernel again")

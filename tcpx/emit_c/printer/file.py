@@ -115,7 +115,7 @@ def _file(
     for function in functions:
         needs.add(function.needs)
         own.setdefault(function.target, Needs()).add(function.needs)
-    head = [f"/* Written by tcpx for the target {in_comment(target.name)}. */"]
+    head = [f"/* Written by tcpx for the target {in_comment(target.title)}. */"]
     if needs.no_loop_vectors:
         head.append(NO_LOOP_VECTORS)
     if needs.no_distribution:

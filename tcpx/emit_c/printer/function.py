@@ -405,7 +405,7 @@ def _workspace_function(signature: KernelSignature, context: FunctionContext, re
 def _description(signature: KernelSignature, target: Target) -> list[str]:
     """The comment before a kernel."""
     arguments = [*signature.inputs, *signature.outputs]
-    lines = [f"/* {in_comment('@' + signature.name)}, for {in_comment(target.name)}, {signature.threads} thread(s)."]
+    lines = [f"/* {in_comment('@' + signature.name)}, for {in_comment(target.title)}, {signature.threads} thread(s)."]
     for argument in arguments:
         role = "out" if argument in signature.outputs else "in " if argument.state is None else "in and out"
         lines.append(f"   {role} {in_comment(str(argument))}")
