@@ -15,8 +15,9 @@ from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Symbol, Var, product, substitute, to_text
 from tcpx.payload.strided import strided_positions
-from tcpx.payload.types import shape_of
+from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.transform import new
+from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.chains import epilogue_of, prologue_of
 from tcpx.transform.editing import erase_dead, first_change, rename_inside, source_name, still_holds
@@ -285,8 +286,12 @@ def _merged(shape: Sequence[Dim], entries: IndexingMap, names: Sequence[str]) ->
 
 
 def _reshaped(ctx: TransformContext, value: Value, shape: Sequence[Dim], before: Operation) -> Value:
-    """A value under another shape: what it is a reshape of, or a reshape of it that is there, where that has it."""
-    at = InsertPoint.before(before)
+    """A value under another shape: what it is a reshape of, or a reshape of it that is there, where that has it. A
+    number is filled in."""
+    at, number = InsertPoint.before(before), number_of(value)
+    if number is not None:
+        filled = new.fill(number, like(value.type, tuple(shape), dtype_of(value.type)))
+        return ctx.rewriter.insert(filled, at, f"{value.name.split('.')[0]}.t").result
     value = _whole(value, at)
     made = value.defining_op
     near = [made.operands[0]] if made is not None and _reshapes(made) else []

@@ -97,3 +97,73 @@ func @f(%x: tensor<[M]x40xf32>) -> tensor<[M]x24xf32> symbols [M: 0..] {
     np.testing.assert_array_equal(kernel(x), x @ (w * c[:, None]).T)
     scaled = tcpx.parse(text, constants=Constants({"w": w, "c": c}))
     assert "tcp.transpose" not in tcpx.apply_schedule(scaled, None, target=target).module.text()
+
+
+ROWS = {
+    "softmax": (
+        "  %y = tcp.softmax(%x) {dim = 1} : tensor<[M]x40xf32>\n",
+        """\
+  %m = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>
+  %s = tcp.sub(%x, broadcast(%m, [0])) : tensor<[M]x40xf32>
+  %e = tcp.exp(%s) : tensor<[M]x40xf32>
+  %t = tcp.reduce_sum(%e) {dims = [1]} : tensor<[M]xf32>
+  %i = tcp.reciprocal(%t) : tensor<[M]xf32>
+  %y = tcp.mul(broadcast(%i, [0]), %e) : tensor<[M]x40xf32>
+""",
+    ),
+    "norm": (
+        """\
+  %n = tcp.rms_norm(%x) {dims = [1], epsilon = 0.5} : tensor<[M]x40xf32>
+  %y = tcp.mul(%n, 3.0) : tensor<[M]x40xf32>
+""",
+        """\
+  %q = tcp.pow(%x, 2.0) : tensor<[M]x40xf32>
+  %a = tcp.reduce_mean(%q) {dims = [1]} : tensor<[M]xf32>
+  %k = tcp.reshape(%a) : tensor<[M]x1xf32>
+  %v = tcp.add(%k, 0.5) : tensor<[M]x1xf32>
+  %r = tcp.sqrt(%v) : tensor<[M]x1xf32>
+  %i = tcp.div(1.0, %r) : tensor<[M]x1xf32>
+  %b = tcp.reshape(%i) : tensor<[M]xf32>
+  %n = tcp.mul(%x, broadcast(%b, [0])) : tensor<[M]x40xf32>
+  %y = tcp.mul(%n, 3.0) : tensor<[M]x40xf32>
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_by_their_parts(target: Target, name: str) -> None:
+    """As exporters write them, with dims of one index, too."""
+    head = "func @f(%x: tensor<[M]x40xf32>) -> tensor<[M]x40xf32> symbols [M: 0..] {\n"
+    whole, parts = (tcpx.parse(f"{head}{body}  tcp.return(%y)\n}}\n") for body in ROWS[name])
+    assert statements(parts, target) == statements(whole, target)
+
+
+def attention(softmax: str) -> tcpx.Module:
+    scores = "tensor<2x[M]x[N]xf32>"
+    return tcpx.parse(
+        f"""\
+func @f(%q: tensor<2x[M]x16xf32>, %k: tensor<2x[N]x16xf32>, %v: tensor<2x[N]x16xf32>) -> tensor<2x[M]x16xf32>
+    symbols [M, N: 1..] {{
+  %s = tcp.contract(%q, %k) {{lhs = ["h", "m", "d"], rhs = ["h", "n", "d"], out = ["h", "m", "n"]}} : {scores}
+{softmax.replace("TYPE", scores)}
+  %o = tcp.contract(%p, %v) {{lhs = ["h", "m", "n"], rhs = ["h", "n", "d"], out = ["h", "m", "d"]}}
+      : tensor<2x[M]x16xf32>
+  tcp.return(%o)
+}}
+"""
+    )
+
+
+def test_attention_by_its_parts(target: Target) -> None:
+    """No array over all queries and keys remains."""
+    whole = attention("  %p = tcp.softmax(%s) {dim = 2} : TYPE")
+    parts = attention(
+        """\
+  %m = tcp.reduce_max(%s) {dims = [2]} : tensor<2x[M]xf32>
+  %d = tcp.sub(%s, broadcast(%m, [0, 1])) : TYPE
+  %e = tcp.exp(%d) : TYPE
+  %t = tcp.reduce_sum(%e) {dims = [2]} : tensor<2x[M]xf32>
+  %p = tcp.div(%e, broadcast(%t, [0, 1])) : TYPE"""
+    )
+    assert statements(parts, target) == statements(whole, target)

@@ -339,6 +339,8 @@ class Drawer:
         if composite and self.rng.random() < 0.6:
             o = self.rng.choice(composite)
             self.add(f"decompose({self.handle(o)})")
+            if self.rng.random() < 0.3:
+                self.add("recognize(root)")
             if self.rng.random() < 0.5:
                 k = self.rng.randrange(len(o.dims))
                 self.add(POLICIES[-1].replace("dK", f"d{k}"))
@@ -422,7 +424,8 @@ class Drawer:
 
     def cleanup(self) -> None:
         h = self.handle(self.rng.choice(self.nodes)) if self.nodes else "root"
-        lines = ["cse(root)", "dce(root)", "canonicalize(root)", "verify(root)", "print(root)",
+        lines = ["cse(root)", "dce(root)", "canonicalize(root)", "evaluate_constants(root)",
+                 "verify(root)", "print(root)",
                  f'annotate({h}, "note", "text")', 'snapshot(root, "there")',
                  f'emit_remark({h}, "is here")', 'assert(1 + 1 == 2, "sums")']  # fmt: skip
         self.add(self.rng.choice(lines))

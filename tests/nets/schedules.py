@@ -12,9 +12,11 @@ from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import IteratorKind, Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.sizes import Dim
 from tcpx.transform.declaration import Result, Transform, is_own
+from tcpx.transform.recognition import lines
 from tcpx.transform.vectors.lane_dims import carries
 from tests.nets.arguments import TILES, Arguments
 from tests.nets.counts import KEY, SPECIALIZE_WHEN, Counts
@@ -90,6 +92,8 @@ class RandomSchedule:
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
         if 20 * self.counts.by_transform["recognize_mask"] <= self.counts.cases:
             self._masks()
+        if 40 * self.counts.by_transform["recognize"] <= self.counts.cases:
+            self._whole_again()
         if 20 * self.counts.by_transform["scan_in_lanes"] <= self.counts.cases:
             self._scans()
         if 20 * min(self.counts.by_transform[n] for n in ("fuse_dependent", "sink")) <= self.counts.cases:
@@ -200,6 +204,14 @@ class RandomSchedule:
         for name, op in self.session.ops().items():
             if "softmax" in op.tree_classes():
                 self._given("recognize_mask", f"recognize_mask({name})")
+
+    def _whole_again(self) -> None:
+        """An operation by its parts, and what they are."""
+        known = {line.opcode for line in lines()}
+        names = [name for name, op in self.session.ops().items() if op.opcode in known and isinstance(op, Composite)]
+        if names:
+            self._given("decompose", f"decompose({self.random.choice(names)})")
+            self._given("recognize", "recognize(root)")
 
     def _alike(self) -> None:
         """Two operations of one class as one: chance hardly ever finds them."""

@@ -44,6 +44,13 @@ func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 """
 STORED = CONSTANT.replace("tcp.fill {value = 2.0}", "tcp.const {value = [0.0, 1.0, 2.0, 3.0]}")
+OF_LOGISTIC = """\
+func @f(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
+  %s = tcp.sigmoid(%x) : tensor<[M]xf32>
+  %y = tcp.mul(%x, %s) : tensor<[M]xf32>
+  tcp.return(%y)
+}
+"""
 CALLED = """\
 func @main(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
   %c = tcp.call @f(%x) : tensor<[M]xf32>
@@ -158,6 +165,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "fuse_dependent": (ROWS_BELOW_MAXIMA, SUMS_OF_ROWS, "fuse_dependent(j, into: i)"),
     "merge": (TWO_PRODUCTS, P + 'let q = match one "q" in root\n', "merge([p, q], n)"),
     "recognize_mask": (masked(ROWS_OF_MASKS["a window"]), P, "recognize_mask(p)"),
+    "recognize": (OF_LOGISTIC, "", "recognize(root)"),
     "sink": (ROWS_BELOW_MAXIMA, OF_ROWS, "sink(p, behind: y)"),
     "scan_in_lanes": (SCAN, 'let c = match one "c" in root\n', "scan_in_lanes(c, d0)"),
     "pack": (RELU, MM + NEST, "pack(mm.rhs, [k, n], at: kc)"),
