@@ -11,7 +11,8 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.generic import positions_of_sizes
-from tcpx.payload.ops.gml_st import Materialize
+from tcpx.payload.ops.gml_st import Materialize, OnSubset, StYield
+from tcpx.payload.reshaped_tiles import reshaped
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Symbol, Var, product, substitute, to_text
 from tcpx.payload.strided import strided_positions
@@ -51,8 +52,8 @@ def coalesce_dims(
     check_on_tensors(ctx, op)
     names = [it.name for it in op.iterators()] if names is None else names
     _check(ctx, op, names)
-    _check_memory(ctx, op, names, copies)
     read = _merged_positions(ctx, op, names)
+    _check_memory(ctx, op, names, copies)
     return under_other_shapes(
         ctx,
         op,
@@ -262,7 +263,11 @@ def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str], c
         places += [func.args.index(value)] if value in func.args else []
         made = value.defining_op if own not in op.results else None
         is_shown = not copies and made is not None and new.pieces_of_all(made) is not None and not _reshapes(made)
-        if {map_dim(entry) for entry in entries} & set(names) and (is_shown or set(places) & set(apart)):
+        if not {map_dim(entry) for entry in entries} & set(names):
+            continue
+        if not copies:
+            _check_subsets(ctx, op, value, entries, names)
+        if is_shown or set(places) & set(apart):
             raise ctx.fail(
                 f"{' and '.join(names)} of %{value.name} do not lie one behind the other in memory",
                 op=op,
@@ -270,6 +275,26 @@ def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str], c
                 found=f"%{value.name} = {made.opcode}"
                 if is_shown and made is not None
                 else f"%{value.name} is `strided`",
+                fix=Direction("leave it out, or make it a tensor of its own"),
+            )
+
+
+def _check_subsets(
+    ctx: TransformContext, op: Structured, value: Value, entries: IndexingMap, names: Sequence[str]
+) -> None:
+    """Of rows with gaps between them, as a loop reads and yields them of what it carries, another shape is a copy."""
+    made = value.defining_op
+    parts: list[OnSubset] = [made] if isinstance(made, Materialize) else []
+    if made is op:
+        parts += [user for user in value.users if isinstance(user, StYield) and user.value is value]
+    for part in parts:
+        whole, shape = part.subset_of, _merged(shape_of(value.type), entries, names)
+        if reshaped(part.subset, shape_of(whole.type), shape) is None:
+            raise ctx.fail(
+                f"{' and '.join(names)} of %{value.name} do not lie one behind the other in memory",
+                op=op,
+                required="an operand or result without gaps",
+                found=f"{part.subset.text()} of %{whole.name}: {whole.type}",
                 fix=Direction("leave it out, or make it a tensor of its own"),
             )
 

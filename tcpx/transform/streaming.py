@@ -13,6 +13,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, minimum, substitute, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of
+from tcpx.transform import new
 from tcpx.transform.peeling import copy_over, rest_of, set_range
 
 Write = tuple[StYield, tuple[Dim, ...] | None]
@@ -144,7 +145,8 @@ def _shown_by(values: set[Value]) -> set[Value]:
         made = left.pop().defining_op
         if made is not None:
             kinds = MoveKind.RESHAPE, MoveKind.SUBSET
-            sources = {made.operands[move.operand] for move in made.moves() if move.kind in kinds} - found
+            moved = {made.operands[move.operand] for move in made.moves() if move.kind in kinds}
+            sources = (moved | {made.operands[piece.operand] for piece in new.pieces_of_all(made) or ()}) - found
             found |= sources
             left += sources
     return found

@@ -146,7 +146,7 @@ class Buffers:
         made = self.rewriter.insert(Alloc.of(planned), InsertPoint.before(before), storage.name)
         self._allocations.append(made)
         self._buffers[storage] = made.result
-        return Place(storage, storage, storage.full())
+        return Place(storage, storage, storage.full(), storage.full())
 
     def subset(self, place: Place, tile: Tile) -> Tile:
         """A subset of the value at a place, as a subset of its buffer."""

@@ -165,15 +165,14 @@ class Conflicts:
         held = place.part(part)
         around = list(takewhile(lambda op: op is not block.parent, write.op.ancestors()))
         common = [op for op in reader.ancestors() if isinstance(op, Loop) and op in around]
-        if not held.is_seen_like(written):
-            return False
+        read_tile, written_tile = held.comparable(written)
         match self.order.follows(reader, write.op, common[0].body) if common else Order.MAYBE:
-            case Order.MAYBE if disjoint(held.tile, written.tile) is not True:
+            case Order.MAYBE if disjoint(read_tile, written_tile) is not True:
                 return False
             case Order.SAME if not self.effects.reads_in_step(reader, index, write):
                 return False
             case _:
-                return all(_apart_in(loop, (reader, held.tile), (write.op, written.tile)) for loop in common)
+                return all(_apart_in(loop, (reader, read_tile), (write.op, written_tile)) for loop in common)
 
     def _destination(self, storage: Storage, memories: Sequence[Storage]) -> Conflict | None:
         """A write in the body of a loop to its destination that is not on behalf of a yield to it."""

@@ -69,7 +69,7 @@ class Placement:
             return False
         moved = self.places.members(storage)
         self.places.link(storage, link)
-        if all(self._is_in_scope(s) for s in moved) and self._keeps_views_whole(memory, moved):
+        if self._have_places(memory, moved) and all(self._is_in_scope(s) for s in moved):
             conflict = self.conflicts.find(memory, storage)
             if conflict is None:
                 self.conflicts.occupancy.join(storage, memory)
@@ -92,18 +92,12 @@ class Placement:
         tile = self.places.place(storage).tile
         return all(v in around for d in (*tile.offsets, *tile.sizes, *tile.strides) for v in variables(d))
 
-    def _keeps_views_whole(self, memory: Storage, moved: Sequence[Storage]) -> bool:
-        """Whether everything that moved to a memory and is seen under another shape is all of it, and contiguous."""
+    def _have_places(self, memory: Storage, moved: Sequence[Storage]) -> bool:
+        """Whether the elements of everything that moved to a memory are found there, under its own shape."""
         for storage in moved:
-            link = storage.link
-            if link is None or link.tile is not None:
-                continue
-            if memory.strided:
-                self.reasons.setdefault(storage, f"the rows of %{memory.name} are strided")
-                return False
-            base = self.places.place(link.to)
-            shapes = (*memory.type.shape, *base.view.type.shape, *storage.type.shape)
-            if any(variables(d) for d in shapes) or not base.tile.is_full(base.view.type.shape):
+            if self.places.find(storage) is None:
+                if memory.strided:
+                    self.reasons.setdefault(storage, f"the rows of %{memory.name} are strided")
                 return False
         return True
 
@@ -115,7 +109,7 @@ class Placement:
         if self.effects.is_undefined(value):
             return
         reshapes = op is not None and any(move.kind is MoveKind.RESHAPE for move in op.moves())
-        if op is not None and reshapes and self._is_read_only(op.operands[0]):
+        if op is not None and reshapes and self._is_settled(op.operands[0]):
             yield from self._view(op)
         yield from self._handed_on(value, (MoveKind.YIELD, MoveKind.RETURN))
         yield from self._handed_on(value, (MoveKind.BRANCH, MoveKind.INIT, MoveKind.RESHAPE, MoveKind.PIECE))
@@ -149,8 +143,12 @@ class Placement:
             whole = None if kind in (LinkKind.RESHAPE, LinkKind.VIEW) else storage.full()
             yield Link(storage, kind, tile or whole, op)
 
-    def _is_read_only(self, value: Value) -> bool:
-        return self.effects.place(value).memory.kind in READ_ONLY
+    def _is_settled(self, value: Value) -> bool:
+        """Whether a value lies where it lies, and is not put elsewhere: what is given, what a loop carries, subsets."""
+        storage, op = self.effects.of_value[value], value.defining_op
+        if storage.link is not None or op is None or self.effects.place(value).memory.kind in READ_ONLY:
+            return True
+        return any(move.kind is MoveKind.RESHAPE for move in op.moves()) and self._is_settled(op.operands[0])
 
     def _subset(self, op: Materialize) -> Iterator[Link]:
         yield from self._link(op.operands[0], LinkKind.SUBSET, op, op.subset)

@@ -12,7 +12,8 @@ from enum import Enum
 
 from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.sizes import is_equal
+from tcpx.payload.reshaped_tiles import reshaped
+from tcpx.payload.sizes import Dim, is_equal, product, variables
 from tcpx.payload.subsets import Tile, compose, disjoint
 from tcpx.payload.types import TensorType
 
@@ -97,15 +98,18 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Elements `tile` of `view`, which is `memory` or all of it under another shape."""
+    """Elements `tile` of `view`, which is `memory` or all of it under another shape. They are among the elements
+    `cover` of `memory`."""
 
     memory: Storage
     view: Storage
     tile: Tile
+    cover: Tile
 
     def part(self, tile: Tile) -> Place:
         """A subset of the value that lives here."""
-        return Place(self.memory, self.view, compose(self.tile, tile))
+        found = compose(self.tile, tile)
+        return Place(self.memory, self.view, found, found if self.view is self.memory else self.cover)
 
     def is_same(self, other: Place) -> bool:
         """Whether both are provably the same elements in the same order."""
@@ -128,7 +132,11 @@ class Place:
         """Whether an element may be in both."""
         if self.memory is not other.memory:
             return False
-        return not self.is_seen_like(other) or disjoint(self.tile, other.tile) is not True
+        return disjoint(*self.comparable(other)) is not True
+
+    def comparable(self, other: Place) -> tuple[Tile, Tile]:
+        """Tiles of one shape, in which these elements and those of another place of the memory are."""
+        return (self.tile, other.tile) if self.is_seen_like(other) else (self.cover, other.cover)
 
     def is_seen_like(self, other: Place) -> bool:
         """Whether the tiles of both are of one shape, and so comparable: views of a memory are all of it."""
@@ -142,7 +150,8 @@ class Places:
     def __init__(self, storages: Iterable[Storage]) -> None:
         self.storages = list(storages)
         self._ranks = {storage: rank for rank, storage in enumerate(self.storages)}
-        self._places: dict[Storage, Place] = {}
+        self._places: dict[Storage, Place | None] = {}
+        self._views: dict[Storage, list[Storage]] = {}
         self._members = {storage: [storage] for storage in self.storages}
 
     def rank(self, storage: Storage) -> int:
@@ -150,18 +159,55 @@ class Places:
         return self._ranks[storage]
 
     def place(self, storage: Storage) -> Place:
-        """Where a storage is."""
-        known = self._places.get(storage)
-        if known is None:
-            known = self._places[storage] = self._find(storage)
-        return known
+        """Where a storage is. Raises LookupError where its link leads to no place."""
+        found = self.find(storage)
+        if found is None:
+            raise LookupError(f"%{storage.name} has no place")
+        return found
 
-    def _find(self, storage: Storage) -> Place:
+    def find(self, storage: Storage) -> Place | None:
+        """Where a storage is; None where its elements are none under its shape, there where its link leads."""
+        if storage not in self._places:
+            self._places[storage] = self._find(storage)
+        return self._places[storage]
+
+    def _find(self, storage: Storage) -> Place | None:
         link = storage.link
         if link is None:
-            return Place(storage, storage, storage.full())
-        base = self.place(link.to)
-        return Place(base.memory, storage, storage.full()) if link.tile is None else base.part(link.tile)
+            return Place(storage, storage, storage.full(), storage.full())
+        base = self.find(link.to)
+        if base is None or link.tile is not None:
+            return base and base.part(link.tile or base.tile)
+        return self._under_other_shape(base, storage)
+
+    def _under_other_shape(self, base: Place, storage: Storage) -> Place | None:
+        """The elements of a place, under the shape of a storage. A memory is seen under shapes that are known wherever
+        it is used, if its rows lie next to one another."""
+        memory, extents = base.memory, base.view.type.shape
+        if base.tile.is_full(extents):
+            seen = Place(memory, storage, storage.full(), base.cover)
+            return seen if self._can_be_seen(memory, (*extents, *storage.type.shape)) else None
+        found = reshaped(base.tile, extents, storage.type.shape)
+        if found is None:
+            return None
+        if found.extents == extents:
+            return Place(memory, base.view, found.tile, found.tile if base.view is memory else base.cover)
+        counts = product(memory.type.shape), product(found.extents)
+        if not self._can_be_seen(memory, found.extents) or is_equal(*counts) is not True:
+            return None
+        return Place(memory, self._view(memory, storage, found.extents), found.tile, base.cover)
+
+    def _can_be_seen(self, memory: Storage, shape: Iterable[Dim]) -> bool:
+        return not memory.strided and not any(variables(d) for d in (*memory.type.shape, *shape))
+
+    def _view(self, memory: Storage, storage: Storage, shape: tuple[Dim, ...]) -> Storage:
+        """All of a memory under another shape, once for each shape."""
+        known = self._views.setdefault(memory, [])
+        found = next((view for view in known if view.type.shape == shape), None)
+        if found is None:
+            found = Storage(f"{storage.name}.whole", TensorType(shape, memory.type.dtype), memory.kind)
+            known.append(found)
+        return found
 
     def members(self, memory: Storage) -> list[Storage]:
         """The storages that live in a memory, in program order."""
@@ -175,7 +221,9 @@ class Places:
 
     def unlink(self, storage: Storage) -> None:
         """Make the storage that was linked last memory of its own again."""
-        memory, moved = self.place(storage).memory, self._members[storage]
+        if storage.link is None:
+            return
+        memory, moved = self.place(storage.link.to).memory, self._members[storage]
         del self._members[memory][-len(moved) :]
         storage.link = None
         self._forget(storage)

@@ -27,7 +27,8 @@ class Coalesce(Transform):
     the operation, which move no data, give its operands and results this form; between two coalesced operations there
     is no reshape. An elementwise operation keeps its class, and so does another one that has a form with these dims,
     such as a reduction of all elements; others become a generic. The dim has the name of the first. `strided` operands
-    are refused, and views with gaps such as slices, unless `copies` lets them become arrays.
+    are refused, and views and subsets with gaps such as slices, unless `copies` lets them become arrays; a result that
+    is yielded to rows with gaps, too.
 
     A body that reads positions reads these dims, if at all, as one row-major position, `j*K + k` with K indices of `k`,
     as `tcp.reduce_argmax` over several dims does. That is the position in the one dim.

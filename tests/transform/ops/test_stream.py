@@ -8,7 +8,8 @@ import pytest
 import tcpx
 from tcpx.target import Target, load_target
 from tests.optional_tools import require_cpu_of
-from tests.transform.payloads import MM, check, refusal
+from tests.transform.bufferized import check_bufferized
+from tests.transform.payloads import MM, check, refusal, run
 
 LINE = """\
 func @f(%x: tensor<[N]xDTYPE>) -> tensor<[N]xDTYPE> symbols [N] {
@@ -73,6 +74,30 @@ def test_state_that_is_read_in_the_loop_is_not_written_twice() -> None:
             wanted = 2 * room[lead : lead + n]
             kernel(room[lead : lead + n])
             np.testing.assert_array_equal(room[lead : lead + n], wanted)
+
+
+CARRIED = """\
+func @f(%u: inout tensor<[M]x[N]xf32>) -> %u: tensor<[M]x[N]xf32> symbols [M: 1.., N] {
+  %y = gml_st.for %i in 1 to M step 1 (%d = %u) {
+    %row = tcp.slice(%d) {offsets = [%i, 0]} : tensor<1x[N]xf32>
+    %x = tcp.reshape(%row) : tensor<[N]xf32>
+    %s = tcp.add(%x, %x) : tensor<[N]xf32>
+    %r = tcp.reshape(%s) : tensor<1x[N]xf32>
+    gml_st.yield(%r, %d) tile [%i, 0] [1, N]
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_row_that_a_loop_carries_is_computed_once_each_where_views_read_it() -> None:
+    """No iteration overlaps another one: the row is updated where it lies, and nothing is copied."""
+    done = run(
+        CARRIED, 'let s = match one add in root\nlet i = tile(s, [d0: 16])\npeel(i)\nstream(s.copy("main").loop(d0))'
+    )
+    assert "stream = true" in done.module.text()
+    assert "buffer.lead" not in done.module.text()
+    assert check_bufferized(done.module).remarks == ()
 
 
 def test_every_step_computes_the_same() -> None:
