@@ -18,7 +18,7 @@ from tcpx.cli.system_errors import check_destinations, diagnostic_of
 
 SUBCOMMANDS: Final = (
     *("run", "import", "emit", "check", "explain", "profile", "bisect", "bench", "tune", "freeze", "diff", "fmt"),
-    *("ops", "cache"),
+    *("ops", "cache", "calibrate"),
 )
 """Each is in the module of its name, as a `Subcommand` of that name in capitals."""
 _MODULES: Final = {"import": "import_model"}

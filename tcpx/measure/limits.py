@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcpx
+from tcpx.machine import SYSTEM, read_caches
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.instruction_loops import ARITHMETIC, COPY, READ, Loop, instruction_loops, source_of
 from tcpx.measure.pinned_threads import PinnedThreads
@@ -28,7 +29,6 @@ PROBE_SECONDS: Final = 2e-4
 PROBE: Final = "fma_f32"
 LOAD_SECONDS: Final = 5e-3
 LOAD: Final = "product_f32"
-CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 IN_MEMORY: Final = 4
 """An array of so many times the last cache is in memory."""
 LEAST_IN_MEMORY: Final = 1 << 28
@@ -168,14 +168,9 @@ class Machine:
         return self._best(lambda: moved / max(self.threads.run(lambda k: call(k, repeats))))
 
 
-def cache_sizes(target: tcpx.Target, folder: Path = CACHES) -> dict[str, int]:
+def cache_sizes(target: tcpx.Target, root: Path = SYSTEM) -> dict[str, int]:
     """Bytes of `l1` and `l2` of one core and of `l3`: what the system says, else what the target's table does."""
-    known = {"l1": target.l1, "l2": target.l2, "l3": target.l3}
-    for index in sorted(folder.glob("index*")):
-        kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
-        if kind != "Instruction" and f"l{level}" in known and size.endswith("K"):
-            known[f"l{level}"] = int(size[:-1]) * 1024
-    return known
+    return {"l1": target.l1, "l2": target.l2, "l3": target.l3, **read_caches(root)}
 
 
 def _aligned(length: int) -> npt.NDArray[np.uint8]:

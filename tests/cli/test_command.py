@@ -16,7 +16,23 @@ import pytest
 
 import tcpx
 
-SUBCOMMANDS = ("run", "emit", "check", "explain", "bench", "tune", "freeze", "diff", "fmt", "ops", "import", "cache")
+SUBCOMMANDS = (
+    *(
+        "run",
+        "emit",
+        "check",
+        "explain",
+        "bench",
+        "tune",
+        "freeze",
+        "diff",
+        "fmt",
+        "ops",
+        "import",
+        "cache",
+        "calibrate",
+    ),
+)
 Command = Callable[..., SimpleNamespace]
 
 

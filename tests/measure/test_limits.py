@@ -50,8 +50,8 @@ def test_cache_sizes_of_the_system(tmp_path: Path) -> None:
     assert cache_sizes(target, tmp_path / "absent") == {"l1": target.l1, "l2": target.l2, "l3": target.l3}
     held = [("Data", "1", "48K"), ("Instruction", "1", "32K"), ("Unified", "2", "2048K")]
     for k, (kind, level, size) in enumerate(held):
-        folder = tmp_path / f"index{k}"
-        folder.mkdir()
+        folder = tmp_path / "cpu0" / "cache" / f"index{k}"
+        folder.mkdir(parents=True)
         for name, value in (("type", kind), ("level", level), ("size", size)):
             (folder / name).write_text(value + "\n")
     assert cache_sizes(target, tmp_path) == {"l1": 48 << 10, "l2": 2 << 20, "l3": target.l3}

@@ -1,0 +1,151 @@
+"""What recipes of products cost on this machine: the lines `[start, row]` of `costs` in a table of a target.
+
+For each kind of product and each level of its table, products with a right factor of that many bytes are computed by
+each recipe of the kind, for several numbers of rows, in turn; the shortest times give the lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import sqrt
+from typing import Final
+
+import numpy as np
+
+import tcpx
+from tcpx.inputs import random_inputs
+from tcpx.measure.pinned_threads import available_cpus
+from tcpx.measure.timer import least_seconds
+from tcpx.records import frozen
+
+COLUMNS: Final = 1024
+BYTES: Final = 4
+BEYOND: Final = 2
+"""The last level is measured with as many times the bytes of the one before."""
+BATCH: Final = 2
+_TEXT: Final = """\
+func @f(%x: tensor<{left}xf32>, %w: tensor<{right}xf32>) -> tensor<{out}xf32> {{
+{made}  %y = tcp.contract(%x, %{factor}) {{lhs = {lhs}, rhs = {rhs}, out = {dims}}} : tensor<{out}xf32>
+  tcp.return(%y)
+}}
+"""
+
+
+@frozen
+class Kind:
+    """How the factors of a product are stored: a letter for each dim."""
+
+    lhs: str
+    rhs: str
+    recipes: tuple[str, ...]
+    is_made: bool = False
+
+    def text(self, m: int, n: int, k: int) -> str:
+        """The payload."""
+        sizes = {"b": BATCH, "m": m, "n": n, "k": k}
+        out = f"{'b' if 'b' in self.lhs else ''}mn"
+        left, right, result = ("x".join(str(sizes[d]) for d in dims) for dims in (self.lhs, self.rhs, out))
+        lhs, rhs, dims = (str(list(letters)).replace("'", '"') for letters in (self.lhs, self.rhs, out))
+        made = f"  %e = tcp.neg(%w) : tensor<{right}xf32>\n" if self.is_made else ""
+        factor = "e" if self.is_made else "w"
+        return _TEXT.format(left=left, right=right, out=result, made=made, factor=factor, lhs=lhs, rhs=rhs, dims=dims)
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "rows": Kind("mk", "kn", ("stream", "direct", "panel", "tile", "large")),
+    "made": Kind("mk", "kn", ("stream", "large"), is_made=True),
+    "depths": Kind("mk", "nk", ("dot", "large")),
+    "batch": Kind("bmk", "bkn", ("direct", "large")),
+    "batch_columns": Kind("bkm", "bkn", ("direct", "panel", "columns", "large")),
+}
+
+
+@frozen
+class Plan:
+    """Which numbers of rows are measured, how often each recipe has a turn, and the least seconds of one."""
+
+    rows: tuple[int, ...] = (1, 3, 8, 16, 48, 128, 320)
+    rounds: int = 7
+    seconds: float = 0.005
+
+
+QUICK: Final = Plan(rows=(3, 16, 64, 320), rounds=3, seconds=0.002)
+"""For a whole table in a minute or two."""
+
+
+@frozen
+class Level:
+    """A line of a table that is to be measured: right factors of at most `limit` bytes, None for any, by one of
+    `size`."""
+
+    kind: str
+    limit: int | None
+    size: int
+
+    def lines(self, target: tcpx.Target, plan: Plan = QUICK) -> dict[str, tuple[float, float]]:
+        """Start and row of each recipe that can compute the products, in picoseconds for an element of the right
+        factor. Raises CompileError."""
+        kind, (n, k) = KINDS[self.kind], shape_of(self.size)
+        elements = n * k * (BATCH if "b" in kind.lhs else 1)
+        times: dict[str, dict[int, float]] = {}
+        for m in plan.rows:
+            found = least_seconds(kernels(kind, (m, n, k), target), plan.rounds, plan.seconds)
+            for recipe, seconds in found.items():
+                times.setdefault(recipe, {})[m] = seconds * 1e12 / elements
+        return {recipe: line(list(by), list(by.values())) for recipe, by in times.items()}
+
+    def entry(self, lines: Mapping[str, tuple[float, float]]) -> str:
+        """As it stands in a table."""
+        limit = [f"bytes: {self.limit}"] if self.limit is not None else []
+        return (
+            f"{{{', '.join([*limit, *(f'{name}: [{start:.1f}, {row:.1f}]' for name, (start, row) in lines.items())])}}}"
+        )
+
+
+def levels_of(name: str, target: tcpx.Target) -> Iterator[Level]:
+    """The lines of one kind that the table of a target has."""
+    limits = [level.most_bytes for level in target.costs[name]]
+    for limit, size in zip(limits, sizes_of(limits), strict=True):
+        yield Level(name, limit, size)
+
+
+def shape_of(size: int) -> tuple[int, int]:
+    """Columns and depth of a right factor of about so many bytes."""
+    n = min(COLUMNS, max(32, int(sqrt(size / BYTES)) // 32 * 32))
+    return n, max(16, size // BYTES // n // 16 * 16)
+
+
+def sizes_of(limits: Sequence[int | None]) -> Iterator[int]:
+    """Bytes inside each level: halfway to its end, on a scale of powers."""
+    below = 0
+    for limit in limits:
+        size = below * BEYOND if limit is None else limit // 2 if not below else int(sqrt(below * limit))
+        yield size or COLUMNS * COLUMNS * BYTES
+        below = limit or below
+
+
+def kernels(kind: Kind, shape: tuple[int, int, int], target: tcpx.Target) -> dict[str, Callable[[], object]]:
+    """A call for each recipe that can compute this product; they are compiled side by side."""
+    module = tcpx.parse(kind.text(*shape))
+    arrays = random_inputs(module)
+
+    def compiled(recipe: str) -> tcpx.Kernel | None:
+        try:
+            return tcpx.compile(module, target=target, params={"recipe": recipe})
+        except tcpx.ScheduleError:  # the recipe is none for this product
+            return None
+
+    with ThreadPoolExecutor(len(available_cpus())) as pool:
+        found = zip(kind.recipes, pool.map(compiled, kind.recipes), strict=True)
+        return {recipe: kernel.bind(*arrays) for recipe, kernel in found if kernel is not None}
+
+
+def line(rows: Sequence[int], times: Sequence[float]) -> tuple[float, float]:
+    """Start and time of a row that differ least from the times, as a part of each; neither is negative."""
+    m, t = np.array(rows, float), np.array(times, float)
+    system = np.stack([1 / t, m / t], axis=1)
+    start, row = np.linalg.lstsq(system, np.ones_like(t), rcond=None)[0]
+    if start < 0:
+        return 0.0, float((system[:, 1] @ np.ones_like(t)) / (system[:, 1] @ system[:, 1]))
+    return (float(start), float(row)) if row >= 0 else (float(np.min(t)), 0.0)

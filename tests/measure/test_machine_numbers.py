@@ -1,0 +1,86 @@
+"""The numbers of a machine: what is measured is turned into lines of a table, which a table takes."""
+
+from __future__ import annotations
+
+import pytest
+
+import tcpx
+from tcpx.measure import machine_numbers, recipe_lines
+from tcpx.measure.fork_and_join import fork_and_join_seconds
+from tcpx.measure.machine_numbers import l3_rate, parallel_threshold, steps_of
+from tcpx.measure.recipe_lines import KINDS, Level, kernels, levels_of, line, shape_of, sizes_of
+
+TARGET = tcpx.load_target("generic")
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ([12.0, 14.0, 18.0], (10.0, 2.0)),
+        ([2.0, 4.0, 8.0], (0.0, 2.0)),
+        ([5.0, 5.0, 5.0], (5.0, 0.0)),
+        ([9.0, 8.0, 6.0], (6.0, 0.0)),  # less for more rows: noise
+        ([1.0, 3.0, 7.0], (0.0, 1.264)),  # less than nothing at the start
+    ],
+)
+def test_a_line_through_times(times: list[float], found: tuple[float, float]) -> None:
+    assert line((1, 2, 4), times) == pytest.approx(found, abs=1e-3)
+
+
+def test_sizes_are_inside_their_levels() -> None:
+    limits = [1 << 14, 1 << 20, 1 << 24, None]
+    assert list(sizes_of(limits)) == [1 << 13, 1 << 17, 1 << 22, 1 << 25]
+    assert list(sizes_of([None])) == [1 << 22]
+    for size in sizes_of(limits):
+        n, k = shape_of(size)
+        assert n % 32 == k % 16 == 0
+        assert size / 2 < n * k * 4 <= size
+
+
+def test_rates_are_whole_numbers_that_do_not_waver() -> None:
+    assert l3_rate(TARGET, 16e9, 5.4e9 * 2 * TARGET.lanes("f32")) == 3
+    assert l3_rate(TARGET, 1e6, 1e12) == 1
+    assert parallel_threshold(0.6e-6, 131e9) == parallel_threshold(0.7e-6, 120e9) == 1 << 19
+    assert parallel_threshold(0.0, 1e9) == 1 << 14
+
+
+def test_each_kind_is_a_product_that_its_recipes_compute() -> None:
+    for kind in KINDS.values():
+        tcpx.parse(kind.text(3, 32, 16))
+    calls = kernels(KINDS["depths"], (2, 32, 16), TARGET)
+    assert set(calls) <= set(KINDS["depths"].recipes)
+    assert calls
+    for call in calls.values():
+        call()
+
+
+def test_what_a_recipe_cannot_compute_has_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe_lines, "least_seconds", lambda runs, *_: dict.fromkeys(runs, 1e-6))
+    level = Level("batch_columns", 1 << 11, 1 << 11)
+    lines = level.lines(TARGET, recipe_lines.Plan(rows=(2,)))
+    assert lines.keys() <= set(KINDS["batch_columns"].recipes)
+    assert level.entry({"large": (1.25, 10.0)}) == "{bytes: 2048, large: [1.2, 10.0]}"
+
+
+def test_the_steps_make_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_numbers, "available_cpus", lambda: (0, 1))
+    monkeypatch.setattr(machine_numbers, "_rates", lambda _: {"read_l3": 16e9, "fma_f32": 5.4e9 * 8})
+    monkeypatch.setattr(machine_numbers, "fork_and_join_seconds", lambda _: 1e-6)
+    monkeypatch.setattr(Level, "lines", lambda self, _: {"large": (float(self.size), 2.0)})
+    lines = [text for step in steps_of(TARGET) for text in step.measure()]
+    assert lines[:5] == [
+        "l3_rate: 3",
+        "parallel_threshold: 262144",
+        "costs:",
+        "  rows:",
+        "    - {bytes: 16384, large: [8192.0, 2.0]}",
+    ]
+    assert [text.strip(" :") for text in lines if text.startswith("  ") and text.endswith(":")] == list(KINDS)
+    count = sum(len(list(levels_of(kind, TARGET))) for kind in KINDS)
+    assert sum(text.startswith("    - ") for text in lines) == count
+    monkeypatch.setattr(machine_numbers, "available_cpus", lambda: (0,))
+    assert not any(step.name == "parallel_threshold" for step in steps_of(TARGET))
+
+
+def test_a_fork_and_join_takes_time() -> None:
+    assert fork_and_join_seconds(TARGET) > 0
