@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 from onnx import helper, numpy_helper
 
@@ -39,6 +40,28 @@ def test_a_sum_that_a_product_leaves_out_is_not_read() -> None:
     a, b = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)
     found: Any = tcpx.evaluate(model.module, a, b, np.full(4, np.nan, np.float32))
     np.testing.assert_array_equal(found, np.full((2, 4), 3, np.float32))
+
+
+@pytest.mark.parametrize("more", ["", ", antialias = 1", ", exclude_outside = 1"])
+@pytest.mark.parametrize(("mode", "sizes"), [("linear", "40, 53"), ("linear", "37, 31"), ("cubic", "60, 33")])
+def test_a_long_axis_is_resized_by_the_few_elements_that_have_a_weight(mode: str, sizes: str, more: str) -> None:
+    """A product with a matrix of weights would multiply hundreds of zeros; and an infinity by each of them."""
+    text = (
+        f"f (float[40,33] x) => (float[p,q] y) <int64[2] s = {{{sizes}}}> "
+        f'{{ y = Resize <mode = "{mode}"{more}> (x, , , s) }}'
+    )
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {text}')
+    x = np.random.default_rng(5).standard_normal((40, 33)).astype(np.float32)
+    module = tcpx.onnx.load(model).module
+    wanted: Any = onnx.reference.ReferenceEvaluator(model).run(None, {"x": x})
+    found: Any = tcpx.evaluate(module, x)
+    np.testing.assert_allclose(found, wanted[0], rtol=1e-5, atol=1e-5)
+    assert module.main is not None
+    opcodes = [op.opcode for op in module.main.walk()]
+    assert "tcp.contract" not in opcodes
+    x[3, 4] = np.inf
+    infinite: Any = tcpx.evaluate(module, x)
+    assert 0 < np.count_nonzero(~np.isfinite(infinite)) <= 64
 
 
 IMAGE = f"f (float[1,2,5,5] x) => (float[a,b,c,d] y) <float[2,2,3,3] w = {{{', '.join(['1'] * 36)}}}>"

@@ -1,5 +1,5 @@
-"""Resize and Upsample: along each axis, a gather or a product with a matrix of weights that is known. Along a dim that
-a call decides, a gather by computed indices."""
+"""Resize and Upsample: along each axis, a gather, a sum of weighted gathers, or a product with a matrix of weights, all
+of them known. Along a dim that a call decides, a gather by computed indices."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ MOST_PLACES: Final = 1 << 20
 MOST_WEIGHTS: Final = 1 << 24
 MOST_RATIO: Final = 1 << 31
 """Of the two integers whose quotient a scale is: times a dim they fit into 64 bits."""
+MOST_TAPS: Final = 8
+LEAST_SPARSE: Final = 4
+"""A sum reads elements one by one up to so many, and where they are at most a fourth of a row."""
 _CROP: Final = "tf_crop_and_resize"
 _NEAREST: Final[dict[str, Callable[[float], float]]] = {
     "round_prefer_floor": lambda x: ceil(x - 0.5),
@@ -129,7 +132,8 @@ def _resized(
     if roi and len(roi) != 2 * len(axes):
         raise n.error("where a crop begins and ends along each axis", f"{2 * len(axes)} numbers", str(len(roi)))
     outside: dict[int, Array] = {}
-    for k, (axis, size, scale) in enumerate(zip(axes, sizes, scales, strict=True)):
+    for k in _fewest_first(n, axes, sizes):
+        axis, size, scale = axes[k], sizes[k], scales[k]
         extent = n.shape()[axis]
         if same(size, extent) and scale == 1 and not roi:
             continue
@@ -156,6 +160,16 @@ def _resized(
         else:
             x = _weighted(n, x, axis, _weights(n, places, extent, scale, mode))
     return n.w.cast(_extrapolated(n, x, outside), dtype)
+
+
+def _fewest_first(n: Node, axes: Sequence[int], sizes: Sequence[Dim]) -> Sequence[int]:
+    """The order of axes in which the least is computed: those that shrink, then those that grow, innermost first."""
+
+    def growth(k: int) -> tuple[float, int]:
+        size, extent = sizes[k], n.shape()[axes[k]]
+        return size / extent if isinstance(size, int) and isinstance(extent, int) and extent else 1.0, -axes[k]
+
+    return sorted(range(len(axes)), key=growth)
 
 
 def _extrapolated(n: Node, x: Value, outside: Mapping[int, Array]) -> Value:
@@ -263,10 +277,27 @@ def _kernel(t: float, mode: str, a: float) -> float:
 
 
 def _weighted(n: Node, x: Value, axis: int, weights: Array) -> Value:
-    """A product with a matrix along an axis."""
+    """A sum of weighted elements along an axis: of the few that have a weight, or a product with a matrix."""
     held = accumulator_of(n.dtype()) if n.dtype().is_float else f32
-    own = shape_of(x.type)
+    x, own = n.w.cast(x, held), shape_of(x.type)
+    taps = int(np.count_nonzero(weights, axis=1).max(initial=0))
+    if 0 < taps <= MOST_TAPS and taps * LEAST_SPARSE <= weights.shape[1]:
+        return _tapped(n, x, axis, weights, taps)
     matrix = n.w.constant(f"{n.w.prefix}.weights", weights.astype(held.numpy))
     names = [f"d{k}" for k in range(len(own))]
     out = [*names[:axis], "to", *names[axis + 1 :]]
-    return n.w.contract(n.w.cast(x, held), matrix, names, ["to", f"d{axis}"], out, held)
+    return n.w.contract(x, matrix, names, ["to", f"d{axis}"], out, held)
+
+
+def _tapped(n: Node, x: Value, axis: int, weights: Array, taps: int) -> Value:
+    """The sum over the elements that have a weight; where there are fewer than elsewhere, one counts again, times 0."""
+    order = np.argsort(weights == 0, axis=1, kind="stable")[:, :taps]
+    chosen = np.take_along_axis(weights, order, axis=1)
+    order = np.where(chosen == 0, order[:, :1], order)
+    total: Value | None = None
+    for k in range(taps):
+        read = n.w.take(x, n.w.constant(f"{n.w.prefix}.places", order[:, k].astype(np.int32)), axis)
+        weight = n.w.constant(f"{n.w.prefix}.weights", chosen[:, k].astype(dtype_of(x.type).numpy))
+        part = n.w.op("mul", read, n.w.op("broadcast", weight, shape=shape_of(read.type), dims=(axis,)))
+        total = part if total is None else n.w.op("add", total, part)
+    return x if total is None else total
