@@ -41,8 +41,10 @@ DTYPE_BITS: Mapping[str, int] = MappingProxyType(
 )
 """Bits of one element in memory; i1 is one byte, 0 or 1."""
 
-CONDITIONS = ("a_not_nan", "b_not_nan")
-"""Facts about operands that make a cheaper row right."""
+IN_ORDER = "in_order"
+"""The condition that the next iteration of a loop waits for the result: it has no branch that may be mispredicted."""
+CONDITIONS = ("a_not_nan", "b_not_nan", IN_ORDER)
+"""Facts about operands that make a cheaper row right, and about where it stands, that make another one cheaper."""
 
 
 class LaneType(NamedTuple):

@@ -12,10 +12,12 @@ from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Shuffle
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, like, shape_of, si32, si64
 from tcpx.target import InstructionRow, LaneType
+from tcpx.target.rows import IN_ORDER
 from tcpx.transform import new
 from tcpx.transform.vectors.dot_products import DOT
 from tcpx.transform.vectors.literals import is_splat, literal_of
 from tcpx.transform.vectors.probes import combiner_of
+from tcpx.transform.vectors.recurrences import is_in_order
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.selector import LITERAL, Selector, type_of
 from tcpx.transform.vectors.structured import is_horizontal
@@ -81,7 +83,9 @@ def _row(selector: Selector, op: Elementwise, result: LaneType, operands: Sequen
     """The best row; operands of a commutative operation are swapped if that makes a cheaper one right."""
     facts = [is_not_nan(v) for v in op.operands]
     conditions = [f"{name}_not_nan" for name, fact in zip("ab", facts, strict=False) if fact]
-    row = selector.find("compute", result, operands, op.semantics, conditions)
+    row = selector.find("compute", result, operands, op.semantics, [*conditions, IN_ORDER])
+    if row is not None and row.condition == IN_ORDER and not is_in_order(op):
+        row = selector.find("compute", result, operands, op.semantics, conditions)
     if row is not None and row.condition is None and conditions and op.semantics in COMMUTATIVE:
         swapped = [f"{name}_not_nan" for name, fact in zip("ba", facts, strict=True) if fact]
         better = selector.find("compute", result, operands, op.semantics, swapped)
