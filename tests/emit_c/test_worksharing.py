@@ -9,6 +9,7 @@ import pytest
 
 import tcpx
 from tcpx.emit_c.kernel import KernelRequest, build_many
+from tcpx.emit_c.printer import worksharing
 from tests.emit_c.payloads import GENERIC, module
 
 PAYLOAD = """\
@@ -34,7 +35,9 @@ def unbroken(source: str) -> str:
 def pragmas(shape: str, symbols: str, threads: int) -> list[str]:
     module = tcpx.parse(PAYLOAD.format(shape=shape, symbols=symbols))
     source = tcpx.emit(module, tcpx.parse_schedule(SCHEDULE), target="generic", threads=threads).c_source
-    return re.findall(r"#pragma omp parallel for.*", unbroken(source))
+    return [
+        " ".join(found.split()) for found in re.findall(r"(?:if .*\n *)?#pragma omp parallel for.*", unbroken(source))
+    ]
 
 
 SHARED = "#pragma omp parallel for num_threads(2) schedule(static)"
@@ -46,7 +49,7 @@ COPIED = " firstprivate(x, out)"
     [
         ("16x16", "", []),
         ("1024x1024", "", [SHARED + COPIED]),
-        ("[M]x64", " symbols [M]", [f"{SHARED} if (192 * M >= 65536){COPIED}"]),
+        ("[M]x64", " symbols [M]", [f"if (192 * M >= 65536) {{ {SHARED}{COPIED}"]),
         ("[M]x64", " symbols [M: 1000..]", [SHARED + COPIED]),
         ("[M]x64", " symbols [M: 0..20]", []),
     ],
@@ -54,6 +57,21 @@ COPIED = " firstprivate(x, out)"
 def test_threads(shape: str, symbols: str, found: list[str]) -> None:
     assert pragmas(shape, symbols, 2) == found
     assert pragmas(shape, symbols, 1) == []
+
+
+def test_a_long_loop_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worksharing, "_MOST_LINES_TWICE", 4)
+    assert pragmas("[M]x64", " symbols [M]", 2) == [f"{SHARED} if (192 * M >= 65536){COPIED}"]
+
+
+def test_one_thread_and_two_give_the_same() -> None:
+    """No region is opened for little work: a loop for one thread stands beside that for two."""
+    module = tcpx.parse(PAYLOAD.format(shape="[M]x64", symbols=" symbols [M]"))
+    kernel = tcpx.compile(module, tcpx.parse_schedule(SCHEDULE), target="generic", threads=2)
+    assert kernel.c_source.count("y_d01 < M") == 2
+    for rows in (0, 1, 341, 342, 1009):
+        x = np.arange(rows * 64, dtype=np.float32).reshape(rows, 64)
+        assert np.array_equal(kernel(x), x + x)
 
 
 PRODUCT = """\

@@ -1,17 +1,16 @@
 """Blocks, loops and branches."""
 
 from pathlib import PurePath
-from textwrap import wrap
-from typing import Final
 
 from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call, print_copy, print_kernel_row
 from tcpx.emit_c.printer.clocks import is_timed, timed
 from tcpx.emit_c.printer.compiler_faults import UNROLL, is_asked_to_unroll
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.names import in_comment
-from tcpx.emit_c.printer.scopes import INDENT, Scope, without_unused, words_in
+from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.printer.set_ups import NONE
 from tcpx.emit_c.printer.statements import print_row
+from tcpx.emit_c.printer.worksharing import print_shared, shares_of
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import RowCall
@@ -26,11 +25,7 @@ from tcpx.payload.ops.gml_st import (
 )
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import Copy
-from tcpx.payload.sizes import is_less_equal, variables
-from tcpx.payload.work import estimated_work
-
-_WIDTH: Final = 110
-"""Characters of a line of a pragma, from where it begins."""
+from tcpx.payload.sizes import variables
 
 
 def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
@@ -164,64 +159,13 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
         print_block(grid[-1].body, context, inner)
     context.in_parallel, context.slot_name = False, ""
     scope.statement(_loop_comment(grid[0]))
-    clauses = _worksharing(grid, inner, known, context, scope)
+    shares = shares_of(grid, inner, known, context, scope)
     for k in reversed(range(1, len(grid))):
         around = Scope(scope)
         around.statement(_loop_comment(grid[k]))
         around.block(heads[k], inner)
         inner = around
-    if setup == NONE:
-        if clauses is not None:
-            _print_pragma("parallel for{} num_threads({}) schedule(static){}".format(*clauses), scope)
-        scope.block(heads[0], inner)
-        return
-    region = Scope(scope)
-    region.statements(setup.begin)
-    if clauses is not None:
-        _print_pragma(f"for{clauses[0]} schedule(static) nowait", region)
-        _print_pragma("parallel num_threads({}){}".format(*clauses[1:]), scope)
-    region.block(heads[0], inner)
-    region.statements(setup.end)
-    scope.block("", region)
-
-
-def _read_in(body: Scope, known: int, context: FunctionContext, scope: Scope) -> list[str]:
-    """The variables from outside that a parallel loop reads: each thread gets a copy.
-
-    Else clang has a pointer to each of them, and reads it again after every write to memory. From outside are the
-    first `known` names, and sizes that were named there while the body was printed; arrays are shared.
-    """
-    given = context.names.given
-    outside = scope.sizes()
-    read = [
-        name
-        for name in words_in(without_unused(body.lines()))
-        if name in given and name not in context.arrays and (given[name] < known or name in outside)
-    ]
-    return sorted(read, key=given.__getitem__)
-
-
-def _worksharing(
-    grid: list[Loop], body: Scope, known: int, context: FunctionContext, scope: Scope
-) -> tuple[str, int, str] | None:
-    """How many loops share their iterations, among how many threads, and the clauses of these; None where there is too
-    little to do for them."""
-    work, threshold = estimated_work(grid[0]), context.target.parallel_threshold
-    enough = is_less_equal(threshold, work)
-    if enough is False:
-        return None
-    collapsed = f" collapse({len(grid)})" if len(grid) > 1 else ""
-    condition = "" if enough else f" if ({context.sizes.text(work, scope)} >= {threshold})"
-    copied = _read_in(body, known, context, scope)
-    copies = f" firstprivate({', '.join(copied)})" if copied else ""
-    return collapsed, context.threads, condition + copies
-
-
-def _print_pragma(text: str, scope: Scope) -> None:
-    *firsts, last = wrap(f"#pragma omp {text}", _WIDTH, subsequent_indent=INDENT, break_long_words=False)
-    for line in firsts:
-        scope.statement(f"{line} \\")
-    scope.statement(last)
+    print_shared(shares, heads[0], inner, setup, scope)
 
 
 def _loop_comment(loop: Loop) -> str:
