@@ -25,12 +25,9 @@ LANES = {
 """What no target has an instruction for, and no expansion."""
 WITHOUT = {
     "x86_avx512": set[tuple[str, str]](),
-    "x86_avx2": {
-        *((s, d) for s in ("f64", "f32") for d in ("si64", "ui64")),
-        *((a.name, b.name) for a in DTYPES for b in DTYPES if {a.bits, b.bits} in ({8, 64}, {16, 64})),
-    },
+    "x86_avx2": {(a.name, b.name) for a in DTYPES for b in DTYPES if {a.bits, b.bits} in ({8, 64}, {16, 64})},
 }
-"""Casts that a target has no instructions for, or between dtypes that have no vectors of equally many lanes there."""
+"""Casts between dtypes that have no vectors of equally many lanes there."""
 
 
 def operations(dtype: ScalarType) -> Iterator[tuple[str, str]]:
