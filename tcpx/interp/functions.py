@@ -32,6 +32,7 @@ from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.target.recipe_costs import regions
 from tcpx.transform.arguments import value_of
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.normal_form import order_of_inputs
 from tcpx.transform.position_values import Forms
 from tcpx.transform.vectors.instruction_count import instructions_of_vector
 
@@ -281,6 +282,26 @@ def _dims(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runtim
     return navigation.dims_of_value(value, state, frame, node)
 
 
+def _operands(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    op = _ops(args[0], state, frame, node)[0]
+    if not isinstance(args[0], OpHandle):
+        raise _wrong(args, "an op", frame, node)
+    roles = op.operand_roles
+    order = order_of_inputs(op) if isinstance(op, Structured) else range(len(roles))
+    return tuple(OperandHandle(args[0], roles[k]) for k in order)
+
+
+def _counterparts(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    items, held, others = args
+    if not isinstance(items, tuple) or not isinstance(held, tuple) or not isinstance(others, tuple):
+        raise _wrong(args, "three lists", frame, node)
+    if len(held) != len(others):
+        required, found = "lists of the same length", f"{len(held)} and {len(others)} items"
+        raise frame.error("items have no counterparts", node, required=required, found=found, kind=Kind.SILENCEABLE)
+    pairs = zip(held, others, strict=True)
+    return tuple(other for item, other in pairs if _contains((items, item), state, frame, node) is True)
+
+
 def _without(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     held, others = args
     if not isinstance(held, tuple) or not isinstance(others, tuple):
@@ -452,6 +473,8 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "divisors": _divisors,
     "dims": _dims,
     "contains": _contains,
+    "operands": _operands,
+    "counterparts": _counterparts,
     "without": _without,
     "starting": _starting,
     "outermost": _end(0),

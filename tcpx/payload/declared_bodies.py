@@ -19,8 +19,13 @@ FOLDER: Final = Path(__file__).parents[1]
 def check_declared_bodies(module: Module) -> None:
     """Raise VerifyError where the body of an operation from outside of the package cannot be built."""
     for op in module.walk():
-        if isinstance(op, Structured) and not op.regions and type(op).__module__.partition(".")[0] != PACKAGE:
+        if isinstance(op, Structured) and not op.regions and is_declared_outside(type(op)):
             _check(op)
+
+
+def is_declared_outside(op_class: type[Operation]) -> bool:
+    """Whether another package declares the class."""
+    return op_class.__module__.partition(".")[0] != PACKAGE
 
 
 def _check(op: Structured) -> None:

@@ -49,14 +49,17 @@ def classes_called(name: str) -> list[type[Structured]]:
     return [c for c in found if name in (c.class_name, c.opcode.split(".")[-1])]
 
 
-def find_match(op: Structured, classes: Sequence[type[Structured]]) -> Candidate | list[Difference]:
-    """The first candidate among `classes` that computes what `op` does; else the nearest miss of each class."""
+def find_match(
+    op: Structured, classes: Sequence[type[Structured]], order: Sequence[int] | None = None
+) -> Candidate | list[Difference]:
+    """The first candidate among `classes` that computes what `op` does; else the nearest miss of each class. `order` is
+    the order of inputs that is tried first."""
     if op.valid:
         return [Difference(op_class.opcode, 0, "all of its dims count") for op_class in classes]
     mine = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
     misses: dict[str, Difference] = {}
     for op_class in classes:
-        for candidate in _candidates(op_class, op):
+        for candidate in _candidates(op_class, op, order):
             difference = _difference(candidate, op, mine)
             if difference is None:
                 return candidate
@@ -67,12 +70,12 @@ def find_match(op: Structured, classes: Sequence[type[Structured]]) -> Candidate
     return list(misses.values())
 
 
-def _candidates(op_class: type[Structured], op: Structured) -> Iterator[Candidate]:
+def _candidates(op_class: type[Structured], op: Structured, first: Sequence[int] | None = None) -> Iterator[Candidate]:
     inputs = len(op.inputs)
     fits = inputs == len(op_class.operand_names) and (op.init is None or bool(op_class.optional_operand))
     if not fits or inputs > MOST_INPUTS or op_class.result_count != len(op.results):
         return
-    for order in permutations(range(inputs)):
+    for order in permutations(range(inputs) if first is None else first):
         attributes = op_class.attributes_for(_Reordered.of(op, order))
         if attributes is not None:
             yield Candidate(op_class, attributes, order)

@@ -8,17 +8,19 @@ from tcpx.transform import new
 
 
 def widen_accumulators(rewriter: Rewriter, module: Module) -> None:
-    """Let each operation on tensors that accumulates in another dtype than that of its result have such a result, and
-    cast that: then no tile rounds what it hands on. What it reads is cast to the dtype of the result first, as before.
-    The operation keeps its name and its handles."""
+    """Let each operation on tensors that accumulates in another dtype than that of its result have such a result."""
     for func in module.funcs.values():
         for op in list(func.walk()):
-            is_wider = isinstance(op, Structured) and op.accumulators != op.acc_types
-            if isinstance(op, Structured) and is_wider and all(isinstance(r.type, TensorType) for r in op.results):
-                _widen(rewriter, op)
+            if isinstance(op, Structured):
+                widen_accumulator(rewriter, op)
 
 
-def _widen(rewriter: Rewriter, op: Structured) -> None:
+def widen_accumulator(rewriter: Rewriter, op: Structured) -> None:
+    """Let an operation on tensors that accumulates in another dtype than that of its result have such a result, and
+    cast that: then no tile rounds what it hands on. What it reads is cast to the dtype of the result first, as before.
+    The operation keeps its name and its handles."""
+    if op.accumulators == op.acc_types or not all(isinstance(r.type, TensorType) for r in op.results):
+        return
     name = op.name
 
     def cast(value: Value, dtype: ScalarType) -> Value:

@@ -1,15 +1,15 @@
 """Cumulative operations along a dim: iterations that go on from one another, in their order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import FlagAttribute, IntAttribute, Operand, OptionalOperand, Result
-from tcpx.payload.indexing_maps import IndexingMap, dims
+from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured, check_dim
-from tcpx.payload.ir import Value, register
+from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Max, Min, Mul, cast_to, converted
 from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of
 
@@ -25,6 +25,17 @@ class Scan(Structured):
     exclusive = FlagAttribute()
     prefixes, total = Result(), Result()
     combiner: ClassVar[type[Arithmetic]]
+
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        """The dim whose iterations go on from one another; what is yielded before it is combined is exclusive."""
+        names = map_dims(op.maps()[0]) if len(op.maps()) == 1 else None
+        running = [it.name for it in op.iterators() if it.is_sequential]
+        if names is None or len(running) != 1 or running[0] not in names:
+            return super().attributes_for(op)
+        body = op.regions[0] if op.regions else None
+        is_exclusive = body is not None and body.ops[-1].operands[0] in body.args
+        return {"dim": names.index(running[0]), **({"exclusive": True} if is_exclusive else {})}
 
     def iterators(self) -> tuple[Iterator, ...]:
         return self.numbered(len(shape_of(self.operand.type)), (self.dim,), IteratorKind.SEQUENTIAL)

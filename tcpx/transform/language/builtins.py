@@ -69,6 +69,13 @@ FUNCTIONS = _table(
     Function("multiples", ("of", "high"), Static.LIST, "of, 2*of, ... up to high"),
     Function("divisors", ("n",), Static.LIST, "the divisors of n, ascending"),
     Function("dims", ("value",), Static.LIST, "the dims of its op that `mm.rhs` or `mm.out` has, in the order stored"),
+    Function(
+        "operands",
+        ("op",),
+        Static.LIST,
+        "the values that an op reads, in an order that is no matter of spelling: those read by windows first, then by"
+        " how many dims they have, most first",
+    ),
     Function("contains", ("list", "item"), Static.BOOL, "whether the item is in the list"),
     Function("without", ("list", "others"), Static.LIST, "the items that are not in the other list, in order"),
     Function("starting", ("list", "item"), Static.LIST, "the items of a list from this one on"),
@@ -95,6 +102,12 @@ FUNCTIONS = _table(
         "what can be computed row by row, in pairs of lists: reductions over the same dims, and all ops with them",
     ),
     Function("like", ("dims", "op"), Static.LIST, "the dims of an op that are called as those of a list"),
+    Function(
+        "counterparts",
+        ("items", "list", "others"),
+        Static.LIST,
+        "of a list of the same length, the items at the places that these have in theirs",
+    ),
     Function("reversed", ("list",), Static.LIST, "the items of a list, the last one first"),
     Function("producer", ("operand",), Static.OP, "the op that makes the operand's value"),
     Function("users", ("value",), Static.LIST, "the ops that read a value, in program order"),

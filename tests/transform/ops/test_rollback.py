@@ -223,6 +223,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "coalesce loops": (RELU, R + "let i, j = tile(r, [d0: 3, d1: 5], parallel: true)\n", "coalesce(i)"),
     "fold_unit_dims": (COLUMN, MM, "fold_unit_dims(mm)"),
     "fission": (INVARIANT, FUSED, "fission(i, after: e)"),
+    "normalize": (RELU, MM + "interchange(mm, [k, n, m])\n", "normalize(root)"),
     "fuse_elementwise": (TWICE, P, 'fuse_elementwise([p, match one "q" in root])'),
     "hoist": (INVARIANT, MM + "let i = tile(mm, [m: 6])\nlet b = pack(mm.rhs, [n, k], at: i)\n", "hoist(b, out_of: i)"),
     "licm": (INVARIANT, FUSED, "licm(i)"),

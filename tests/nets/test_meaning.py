@@ -1,0 +1,177 @@
+"""The net of meaning: one computation, written in several ways, gets one recipe, and the same C but for names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+import tcpx
+from tcpx.payload.interfaces import Elementwise, Structured
+from tcpx.payload.ops.generic import Generic
+from tcpx.target import Target, load_target
+from tests.nets.spellings import (
+    ALL_AT_ONCE,
+    SPELLINGS,
+    Change,
+    meaning,
+    payload_of,
+    random_generic,
+    written,
+)
+from tests.nets.structures import payload_classes, uses_of
+
+OTHERS: Mapping[str, str] = {}
+"""The opcodes and payloads of which some spelling gets other C, with the reason. One that gets the same fails."""
+SOME = 12
+"""Of elementwise classes, one in so many is compared in each run; `slow` compares them all."""
+
+PAYLOADS = {
+    "linear": """\
+func @f(%x: tensor<[M]x40xf32>, %w: tensor<40x24xf32>, %c: tensor<24xf32>) -> tensor<[M]x24xf32> symbols [M: 0..] {
+  %m = tcp.matmul(%x, %w) : tensor<[M]x24xf32>
+  %s = tcp.add(%m, broadcast(%c, [1])) : tensor<[M]x24xf32>
+  %y = tcp.tanh(%s) : tensor<[M]x24xf32>
+  tcp.return(%y)
+}
+""",
+    "softmax by its parts": """\
+func @f(%x: tensor<37x400xf32>) -> tensor<37x400xf32> {
+  %m = tcp.reduce_max(%x) {dims = [1]} : tensor<37xf32>
+  %s = tcp.sub(%x, broadcast(%m, [0])) : tensor<37x400xf32>
+  %e = tcp.exp(%s) : tensor<37x400xf32>
+  %t = tcp.reduce_sum(%e) {dims = [1]} : tensor<37xf32>
+  %y = tcp.div(%e, broadcast(%t, [0])) : tensor<37x400xf32>
+  tcp.return(%y)
+}
+""",
+    "rows of squares": """\
+func @f(%x: tensor<37x400xf32>) -> tensor<37x400xf32> {
+  %q = tcp.generic(%x) {iterators = [["row", "parallel"], ["k", "reduction"]], maps = [[row, k], [row]],
+      combiner = "tcp.add"} ({ (%e: f32, %acc: f32):
+    %p = tcp.mul(%e, %e) : f32
+    %s = tcp.add(%acc, %p) : f32
+    tcp.yield(%s)
+  }) : tensor<37xf32>
+  %y = tcp.div(%x, broadcast(%q, [0])) : tensor<37x400xf32>
+  tcp.return(%y)
+}
+""",
+    "bytes": """\
+func @f(%x: tensor<37x40xui8>, %w: tensor<40x24xsi8>) -> tensor<37x24xsi32> {
+  %y = tcp.matmul(%x, %w) : tensor<37x24xsi32>
+  tcp.return(%y)
+}
+""",
+    "running sums": """\
+func @f(%x: tensor<7x400xsi32>) -> tensor<7x400xsi32> {
+  %y, %t = tcp.cumsum(%x) {dim = 1} : tensor<7x400xsi32>, tensor<7xsi32>
+  tcp.return(%y)
+}
+""",
+    "transposed": """\
+func @f(%x: tensor<7x37x40xf32>) -> tensor<7x40x37xf32> {
+  %t = tcp.transpose(%x) {permutation = [0, 2, 1]} : tensor<7x40x37xf32>
+  %y = tcp.exp(%t) : tensor<7x40x37xf32>
+  tcp.return(%y)
+}
+""",
+}
+WINDOWS = {
+    # operands, their maps, the result's, the dims that are reduced
+    "NCHW": ("1x16x14x14 24x16x3x3", "[n, c, h + p, v + q], [f, c, p, q]", "nfhv", "1x24x12x12", "cpq"),
+    "NHWC": ("1x14x14x16 3x3x16x24", "[n, h + p, v + q, c], [p, q, c, f]", "nhvf", "1x12x12x24", "pqc"),
+    "depthwise": ("14x14x16 3x3x16", "[h + p, v + q, c], [p, q, c]", "hvc", "12x12x16", "pq"),
+    "one row": ("200 5", "[i + p], [p]", "i", "196", "p"),
+    "pool": ("16x14x14", "[c, h + p, v + q]", "chv", "16x12x12", "pq"),
+}
+
+
+def of_windows(name: str) -> str:
+    """A sum of windows as a payload."""
+    shapes, maps, kept, shape, reduced = WINDOWS[name]
+    given = [f"%x{k}: tensor<{held}xf32>" for k, held in enumerate(shapes.split())]
+    three = {d: ", 3" if d in "pq" and kept != "i" else "" for d in reduced}
+    dims = [f'["{d}", "parallel"]' for d in kept] + [f'["{d}", "reduction"{three[d]}]' for d in reduced]
+    body = "%a = tcp.mul(%e0, %e1) : f32\n    %s = tcp.add(%acc, %a) : f32"
+    return (
+        f"func @f({', '.join(given)}) -> tensor<{shape}xf32> {{\n"
+        f"  %y = tcp.generic({', '.join(g.split(':')[0] for g in given)}) {{iterators = [{', '.join(dims)}], "
+        f'maps = [{maps}, [{", ".join(kept)}]], combiner = "tcp.add"}} '
+        f"({{ ({', '.join(f'%e{k}: f32' for k in range(len(given)))}, %acc: f32):\n"
+        f"    {body if len(given) > 1 else '%s = tcp.add(%acc, %e0) : f32'}\n    tcp.yield(%s)\n  }})"
+        f" : tensor<{shape}xf32>\n  tcp.return(%y)\n}}\n"
+    )
+
+
+def structured_classes(some: int = 1) -> list[str]:
+    """The opcodes of classes that have other spellings; of the elementwise ones, each `some`-th."""
+    classes = payload_classes()
+    known = [opcode for opcode, cls in classes.items() if issubclass(cls, Structured) and cls is not Generic]
+    same = [opcode for opcode in known if issubclass(classes[opcode], Elementwise)]
+    return [opcode for opcode in known if opcode not in same or opcode in same[::some]]
+
+
+def differing(module: tcpx.Module, target: Target, spellings: Mapping[str, Change], threads: int = 1) -> list[str]:
+    """The spellings whose C is another."""
+    others = {name: written(module, change) for name, change in spellings.items()}
+    wanted = meaning(module, target, threads)
+    return [name for name, other in others.items() if other is not None and meaning(other, target, threads) != wanted]
+
+
+@pytest.fixture(scope="module")
+def wide() -> Target:
+    return load_target("x86_avx512")
+
+
+@pytest.mark.parametrize("opcode", structured_classes(SOME))
+def test_classes(opcode: str, wide: Target) -> None:
+    """Of each class that has a recipe of its own, and of some elementwise ones, one use."""
+    uses, _ = uses_of(payload_classes()[opcode])
+    found = differing(payload_of(uses[-1]), wide, {**ALL_AT_ONCE, "generalized": SPELLINGS["generalized"]})
+    assert bool(found) == (opcode in OTHERS), found
+
+
+@pytest.mark.parametrize("name", [*PAYLOADS, *WINDOWS])
+def test_payloads(name: str, wide: Target) -> None:
+    text = PAYLOADS[name] if name in PAYLOADS else of_windows(name)
+    found = differing(tcpx.parse(text), wide, {**ALL_AT_ONCE, "reordered": SPELLINGS["reordered"]})
+    assert bool(found) == (name in OTHERS), found
+
+
+def test_windows_of_another_package(wide: Target) -> None:
+    """A class with operands and dims of its own names, declared outside, beside the generic of the same structure."""
+    text = """\
+func @f(%x: tensor<14x14x16xf32>, %w: tensor<3x3x16x24xf32>) -> tensor<12x12x24xf32> {
+  %y = outside.correlation(%x, %w) : tensor<12x12x24xf32>
+  tcp.return(%y)
+}
+"""
+    assert differing(tcpx.parse(text), wide, SPELLINGS) == []
+
+
+@pytest.mark.parametrize("first", range(0, 40, 8))
+def test_random_generics(first: int, wide: Target) -> None:
+    for seed in range(first, first + 8):
+        assert differing(tcpx.parse(random_generic(seed)), wide, ALL_AT_ONCE) == [], f"seed {seed}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["x86_avx2", "x86_avx512"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_uses_of_all_classes(name: str, threads: int) -> None:
+    target, count = load_target(name), 0
+    for opcode in structured_classes():
+        for use in uses_of(payload_classes()[opcode])[0]:
+            found = differing(payload_of(use), target, SPELLINGS, threads)
+            assert bool(found) == (opcode in OTHERS), (use.name, found)
+            count += 1
+    assert count > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["x86_avx2", "x86_avx512"])
+def test_more_random_generics(name: str) -> None:
+    target = load_target(name)
+    for seed in range(40, 400):
+        assert differing(tcpx.parse(random_generic(seed)), target, SPELLINGS, 1 + seed % 2) == [], f"seed {seed}"
