@@ -1,11 +1,14 @@
 """tcpx calibrate: measure the machine for `native`."""
 
 import argparse
+import sys
 
 from tcpx.calibrated import calibration_path, keep_calibration, uncalibrated
 from tcpx.cli.options import Subcommand
 from tcpx.cli.progress import showing, time_left
 from tcpx.measure.machine_numbers import head_of, steps_of
+from tcpx.measure.recipe_lines import UNSETTLED
+from tcpx.plurals import counted
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +45,10 @@ def _calibrate() -> None:
         for step in steps:
             lines += step.measure()
             done.append(step.name)
+    unsettled = sum(UNSETTLED in line for line in lines)
+    if unsettled:
+        text = f"{counted(unsettled, 'line')} did not settle: calibrate again while this machine does nothing else"
+        print(f"warning: {text}", file=sys.stderr)
     print(f"wrote {keep_calibration(chr(10).join([*lines, '']))}")
     print(*lines[1:], sep="\n")
 

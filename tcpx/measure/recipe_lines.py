@@ -16,7 +16,7 @@ import numpy as np
 import tcpx
 from tcpx.inputs import random_inputs
 from tcpx.measure.pinned_threads import available_cpus
-from tcpx.measure.timer import least_seconds
+from tcpx.measure.timer import settled_seconds
 from tcpx.records import frozen
 
 COLUMNS: Final = 1024
@@ -24,6 +24,7 @@ BYTES: Final = 4
 BEYOND: Final = 2
 """The last level is measured with as many times the bytes of the one before."""
 BATCH: Final = 2
+UNSETTLED: Final = "unsettled: other programs ran"
 _TEXT: Final = """\
 func @f(%x: tensor<{left}xf32>, %w: tensor<{right}xf32>) -> tensor<{out}xf32> {{
 {made}  %y = tcp.contract(%x, %{factor}) {{lhs = {lhs}, rhs = {rhs}, out = {dims}}} : tensor<{out}xf32>
@@ -63,15 +64,25 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 @frozen
 class Plan:
-    """Which numbers of rows are measured, how often each recipe has a turn, and the least seconds of one."""
+    """Which numbers of rows are measured, how many seconds the times of each may take to settle, and the least seconds
+    of a sample."""
 
     rows: tuple[int, ...] = (1, 3, 8, 16, 48, 128, 320)
-    rounds: int = 7
+    patience: float = 5.0
     seconds: float = 0.005
 
 
-QUICK: Final = Plan(rows=(3, 16, 64, 320), rounds=3, seconds=0.002)
+QUICK: Final = Plan(rows=(3, 16, 64, 320), patience=1.5, seconds=0.002)
 """For a whole table in a minute or two."""
+
+
+@frozen
+class Lines:
+    """Start and row of each recipe that can compute the products, in picoseconds for an element of the right factor,
+    and whether the times settled."""
+
+    by_recipe: Mapping[str, tuple[float, float]]
+    is_settled: bool
 
 
 @frozen
@@ -83,24 +94,24 @@ class Level:
     limit: int | None
     size: int
 
-    def lines(self, target: tcpx.Target, plan: Plan = QUICK) -> dict[str, tuple[float, float]]:
-        """Start and row of each recipe that can compute the products, in picoseconds for an element of the right
-        factor. Raises CompileError."""
+    def lines(self, target: tcpx.Target, plan: Plan = QUICK) -> Lines:
+        """What the recipes take. Raises CompileError."""
         kind, (n, k) = KINDS[self.kind], shape_of(self.size)
         elements = n * k * (BATCH if "b" in kind.lhs else 1)
         times: dict[str, dict[int, float]] = {}
+        settled: list[bool] = []
         for m in plan.rows:
-            found = least_seconds(kernels(kind, (m, n, k), target), plan.rounds, plan.seconds)
+            found, is_settled = settled_seconds(kernels(kind, (m, n, k), target), plan.patience, plan.seconds)
+            settled.append(is_settled)
             for recipe, seconds in found.items():
                 times.setdefault(recipe, {})[m] = seconds * 1e12 / elements
-        return {recipe: line(list(by), list(by.values())) for recipe, by in times.items()}
+        return Lines({recipe: line(list(by), list(by.values())) for recipe, by in times.items()}, all(settled))
 
-    def entry(self, lines: Mapping[str, tuple[float, float]]) -> str:
+    def entry(self, lines: Lines) -> str:
         """As it stands in a table."""
         limit = [f"bytes: {self.limit}"] if self.limit is not None else []
-        return (
-            f"{{{', '.join([*limit, *(f'{name}: [{start:.1f}, {row:.1f}]' for name, (start, row) in lines.items())])}}}"
-        )
+        shown = [f"{name}: [{start:.1f}, {row:.1f}]" for name, (start, row) in lines.by_recipe.items()]
+        return f"- {{{', '.join([*limit, *shown])}}}{'' if lines.is_settled else f'   # {UNSETTLED}'}"
 
 
 def levels_of(name: str, target: tcpx.Target) -> Iterator[Level]:

@@ -1,5 +1,6 @@
 """Seconds of a call. A sample is a batch of calls, long enough for the clock."""
 
+from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from math import ceil, inf, sqrt
@@ -16,6 +17,10 @@ Key = TypeVar("Key")
 SHORTEST: Final = 5e-3
 """Seconds that a sample should take at least."""
 MOST_CALLS: Final = 1_000_000
+FEWEST: Final = 5
+"""Samples before times may settle."""
+SETTLED: Final = 1.02
+"""The second least over the least."""
 
 
 @frozen
@@ -63,6 +68,23 @@ def least_seconds(
         for key, run in runs.items():
             best[key] = min(best[key], seconds_per_call(run, calls[key], clock))
     return best
+
+
+def settled_seconds(
+    runs: Mapping[Key, Run], patience: float, shortest: float = SHORTEST, clock: Clock = perf_counter
+) -> tuple[dict[Key, float], bool]:
+    """Seconds of a call of each, the least of rounds in which all have a sample in turn, and whether they settled: the
+    two least of each differ by little, as they do where nothing else ran. They have so many seconds to."""
+    calls = {key: calls_per_sample(run, shortest, clock) for key, run in runs.items()}
+    samples: dict[Key, list[float]] = {key: [] for key in runs}
+    end = clock() + patience
+    while True:
+        for key, run in runs.items():
+            insort(samples[key], seconds_per_call(run, calls[key], clock))
+        found = {key: ordered[0] for key, ordered in samples.items()}
+        is_settled = all(len(times) >= FEWEST and times[1] <= SETTLED * times[0] for times in samples.values())
+        if is_settled or clock() >= end:
+            return found, is_settled
 
 
 def summary(samples: Sequence[float]) -> Summary:

@@ -49,6 +49,15 @@ def test_what_is_measured_is_kept_used_shown_and_removed(tcpx_command: Command, 
     assert tcpx_command("calibrate", "--remove").out == f"no calibration, {path}\n"
 
 
+def test_what_did_not_settle_is_said(tcpx_command: Command, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "    - {large: [0, 3]}   # unsettled: other programs ran"
+    monkeypatch.setattr("tcpx.cli.calibrate.steps_of", lambda _: [Step("costs", lambda: ["costs:", "  rows:", line])])
+    done = tcpx_command("calibrate")
+    assert done.status == 0
+    assert done.err == "warning: 1 line did not settle: calibrate again while this machine does nothing else\n"
+    assert tcpx.load_target("native").costs["rows"][0].lines["large"].row == 3
+
+
 def test_a_damaged_one_is_measured_again(tcpx_command: Command, cache: Path) -> None:
     assert tcpx_command("calibrate").status == 0
     (path,) = (cache / "machines").iterdir()

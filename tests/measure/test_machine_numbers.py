@@ -8,7 +8,8 @@ import tcpx
 from tcpx.measure import machine_numbers, recipe_lines
 from tcpx.measure.fork_and_join import fork_and_join_seconds
 from tcpx.measure.machine_numbers import l3_rate, parallel_threshold, steps_of
-from tcpx.measure.recipe_lines import KINDS, Level, kernels, levels_of, line, shape_of, sizes_of
+from tcpx.measure.recipe_lines import KINDS, Level, Lines, kernels, levels_of, line, shape_of, sizes_of
+from tcpx.measure.timer import settled_seconds
 
 TARGET = tcpx.load_target("generic")
 
@@ -55,18 +56,34 @@ def test_each_kind_is_a_product_that_its_recipes_compute() -> None:
 
 
 def test_what_a_recipe_cannot_compute_has_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe_lines, "least_seconds", lambda runs, *_: dict.fromkeys(runs, 1e-6))
+    monkeypatch.setattr(recipe_lines, "settled_seconds", lambda runs, *_: (dict.fromkeys(runs, 1e-6), False))
     level = Level("batch_columns", 1 << 11, 1 << 11)
-    lines = level.lines(TARGET, recipe_lines.Plan(rows=(2,)))
-    assert lines.keys() <= set(KINDS["batch_columns"].recipes)
-    assert level.entry({"large": (1.25, 10.0)}) == "{bytes: 2048, large: [1.2, 10.0]}"
+    found = level.lines(TARGET, recipe_lines.Plan(rows=(2,)))
+    assert found.by_recipe.keys() <= set(KINDS["batch_columns"].recipes)
+    assert not found.is_settled
+    entry = "- {bytes: 2048, large: [1.2, 10.0]}"
+    assert level.entry(Lines({"large": (1.25, 10.0)}, True)) == entry
+    assert level.entry(Lines({"large": (1.25, 10.0)}, False)) == f"{entry}   # unsettled: other programs ran"
+
+
+def test_times_settle_where_the_two_least_agree() -> None:
+    taken = iter([9.0, 9.0, 5.0, 7.0, 5.5, 6.0, 5.05])  # the first tells how many calls are a sample
+    now = [0.0]
+
+    def run() -> None:
+        now[0] += next(taken)
+
+    assert settled_seconds({"a": run}, 1000.0, 1.0, lambda: now[0]) == ({"a": 5.0}, True)
+    assert next(taken, None) is None
+    taken = iter([9.0, 9.0, 5.0])
+    assert settled_seconds({"a": run}, 10.0, 1.0, lambda: now[0]) == ({"a": 5.0}, False)
 
 
 def test_the_steps_make_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_numbers, "available_cpus", lambda: (0, 1))
     monkeypatch.setattr(machine_numbers, "_rates", lambda _: {"read_l3": 16e9, "fma_f32": 5.4e9 * 8})
     monkeypatch.setattr(machine_numbers, "fork_and_join_seconds", lambda _: 1e-6)
-    monkeypatch.setattr(Level, "lines", lambda self, _: {"large": (float(self.size), 2.0)})
+    monkeypatch.setattr(Level, "lines", lambda self, _: Lines({"large": (float(self.size), 2.0)}, True))
     lines = [text for step in steps_of(TARGET) for text in step.measure()]
     assert lines[:5] == [
         "l3_rate: 3",
