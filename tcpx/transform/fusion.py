@@ -5,11 +5,11 @@ from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.diagnostics import Direction, ScheduleError
-from tcpx.payload.indexing_maps import grows, index_operands, map_dim
+from tcpx.payload.indexing_maps import grows, map_dim
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield, runs_at_most_once
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
@@ -34,6 +34,7 @@ from tcpx.transform.destinations import (
 from tcpx.transform.editing import Copies, erase_dead, first_change, kept_of, read_subset, source_name, whole_of
 from tcpx.transform.loop_order import check_counted
 from tcpx.transform.payload_names import payload_name
+from tcpx.transform.recomputation import check_indices, warn_of_copies
 from tcpx.transform.static_tiles import padded_tile
 from tcpx.transform.tiling import accumulator_padding, pad_value_to
 from tcpx.transform.visible import keep_visible
@@ -692,9 +693,12 @@ def _fuse_reads(
     for user in sorted(inside, key=lambda u: _replaced(u).order):
         box = _box_read(producer, user)
         shown = [producer.result_tile(box, k) for k in range(len(producer.results))]
-        _warn_of_indices(ctx, producer, into, user, shown)
+        if not (recompute or is_kept):
+            check_indices(ctx, producer, into, user, shown)
         _pull_at(ctx, producer, user, dead, copies, pulled)
         tiles.setdefault(copies[producer][-1], shown)
+    if not recompute:
+        warn_of_copies(ctx, producer, into, tiles)
     if is_kept:
         outside = []
         anchor = keep_visible(ctx, producer, into, tiles)
@@ -705,27 +709,6 @@ def _fuse_reads(
     if not outside:
         rewriter.continue_as(producer, anchor)
     erase_dead(rewriter, [*dead, *producer.results], copies)
-
-
-def _warn_of_indices(
-    ctx: TransformContext, producer: Tileable, into: Loop, user: Operation, tiles: Sequence[Tile]
-) -> None:
-    """Warn if each iteration computes all that indices may select; the selection is known only at run time."""
-    if runs_at_most_once(into) or any(is_stepped_by(tile, into) for tile in tiles):
-        return
-    uses = user.result.uses if isinstance(user, Materialize) else [(user, k) for k in range(len(user.operands))]
-    if any(
-        isinstance(reader, Structured) and k < len(reader.inputs) and index_operands(reader.maps()[k : k + 1])
-        for reader, k in uses
-        if isinstance(user, Materialize) or user.operands[k] in producer.results
-    ):
-        ctx.warn(
-            f"each iteration of {into.name} computes all of %{producer.name} that indices may ask for",
-            producer,
-            required="a loop whose iterations read tiles of what is fused",
-            found=tiles[0].text(),
-            fix=Direction("fuse into a loop over a dim that the indices do not name, or leave this statement out"),
-        )
 
 
 def _box_read(producer: Tileable, user: Operation) -> Box:

@@ -71,7 +71,8 @@ def payload(view: str) -> str:
 
 
 def _body(view: str, schedule: str) -> str:
-    return HEAD + SCHEDULES[schedule].replace("LAST", f"d{VIEWS[view][1].count('x')}")
+    body = HEAD + SCHEDULES[schedule].replace("LAST", f"d{VIEWS[view][1].count('x')}")
+    return body.replace("fuse(p, into: i)", "fuse(p, into: i, recompute: true)") if "gather" in view else body
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -10,7 +10,7 @@ import pytest
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Module
 from tcpx.payload.text.parser import parse
-from tests.transform.payloads import arguments, check, run, same_numbers
+from tests.transform.payloads import arguments, check, refusal, run, same_numbers
 
 SUM = """\
 func @sum(%in: tensor<80x60xf32>, %out: tensor<80xf32>) -> tensor<80xf32> {
@@ -132,9 +132,39 @@ def test_fusion_beyond_boxes() -> None:
 def test_rows_that_indices_name_are_no_tile_of_the_producer() -> None:
     body = 'let g = match one "picked" in root\nlet i = tile(g, [d0: 2])\nfuse(match one "p" in root, into: i)'
     text = BEYOND.replace("tcp.concat(%picked, %p)", "tcp.concat(%picked, %x)")
-    done = run(text, body)
-    (said,) = done.remarks
-    assert said.message == "each iteration of picked/d01 computes all of %p that indices may ask for"
+    said = refusal(text, body)
+    assert said.message == "each iteration of picked/d01 would compute all of %p that indices may ask for"
     assert said.found == "tile [0, 0] [V, N]"
-    assert said.fix == "fuse into a loop over a dim that the indices do not name, or leave this statement out"
+    assert said.fix is not None
+    done = run(text, body.replace("into: i)", "into: i, recompute: true)"))
+    assert done.remarks == ()
     _same(parse(text), done.module, V=5, N=3, K=4)
+
+
+BLUR = """\
+func @blur(%x: tensor<[N + 2]xf32>, %z: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N: 0..] {
+  %p = tcp.exp(%x) : tensor<[N + 2]xf32>
+  %a = tcp.slice(%p) {offsets = [0]} : tensor<[N]xf32>
+  %b = tcp.slice(%p) {offsets = [1]} : tensor<[N]xf32>
+  %c = tcp.slice(%p) {offsets = [2]} : tensor<[N]xf32>
+  %s = tcp.add(%a, %b) : tensor<[N]xf32>
+  %t = tcp.add(%s, %z) : tensor<[N]xf32>
+  %y = tcp.add(%t, %c) : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_producer_that_is_read_at_several_offsets_is_computed_several_times_with_a_remark() -> None:
+    body = 'let y = match one "y" in root\nlet i = tile(y, [d0: 4])\nfuse(match one "t" in root, into: i)\n'
+    fuse = 'fuse(match one "p" in root, into: i)'
+    done = run(BLUR, body + fuse)
+    (said,) = done.remarks
+    assert said.message == "each iteration of y/d01 computes %p 3 times"
+    assert said.required == "a producer that the loop reads at one offset, or `recompute: true`"
+    quiet = run(BLUR, body + fuse.replace("into: i)", "into: i, recompute: true)"))
+    assert quiet.remarks == ()
+    halves = BLUR.replace("[N + 2]", "[3*N]").replace("[1]}", "[N]}").replace("[2]}", "[2*N]}")
+    assert run(halves, body + fuse).remarks == ()
+    for module in (done.module, quiet.module):
+        _same(parse(BLUR), module, N=9)

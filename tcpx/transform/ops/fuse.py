@@ -38,6 +38,10 @@ class Fuse(Transform):
     additional result for all of them (`keep: true`). The tiles must then cover every element, and may overlap only in
     sequential loops. With `recompute`, the original is not `scheduled` by this step: `default.rest` takes it.
 
+    What the loop reads at several offsets is computed once for each, with a remark unless `recompute: true` says so. Of
+    what it reads by indices, each iteration would compute all that these may select: without `recompute: true`, that is
+    refused.
+
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
           %mm.out = tcp.empty : tensor<[M]x32xf32>
@@ -71,7 +75,7 @@ class Fuse(Transform):
     parameters = (
         Parameter("target", OP, doc="the producer or consumer"),
         Parameter("into", LOOP, doc="the loop"),
-        Parameter("recompute", BOOL, False, doc="recompute a producer that has other users"),
+        Parameter("recompute", BOOL, False, doc="compute a producer again, for other users, offsets or iterations"),
         Parameter(
             "keep", BOOL, False, doc="yield a producer that has other users from the loop, and compute it only there"
         ),

@@ -1,0 +1,60 @@
+"""Fusion that computes elements more than once: refused where indices select them, said at several offsets."""
+
+from collections.abc import Mapping, Sequence
+
+from tcpx.payload.indexing_maps import index_operands
+from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.ir import Block, Operation
+from tcpx.payload.ops.gml_st import Loop, Materialize, runs_at_most_once
+from tcpx.payload.subsets import Tile, disjoint, disjoint_between_iterations
+from tcpx.transform.arguments import TransformContext
+from tcpx.transform.destinations import is_stepped_by
+
+
+def check_indices(
+    ctx: TransformContext, producer: Tileable, into: Loop, user: Operation, tiles: Sequence[Tile]
+) -> None:
+    """Refuse that each iteration computes all that indices may select; the selection is known only at run time."""
+    if runs_at_most_once(into) or any(is_stepped_by(tile, into) for tile in tiles):
+        return
+    uses = user.result.uses if isinstance(user, Materialize) else [(user, k) for k in range(len(user.operands))]
+    if any(
+        isinstance(reader, Structured) and k < len(reader.inputs) and index_operands(reader.maps()[k : k + 1])
+        for reader, k in uses
+        if isinstance(user, Materialize) or user.operands[k] in producer.results
+    ):
+        raise ctx.fail(
+            f"each iteration of {into.name} would compute all of %{producer.name} that indices may ask for",
+            op=producer,
+            required="a loop whose iterations read tiles of what is fused",
+            found=tiles[0].text(),
+            fix="leave this statement out, to compute it once; `recompute: true` computes it in each iteration",
+        )
+
+
+def warn_of_copies(
+    ctx: TransformContext, producer: Tileable, into: Loop, tiles: Mapping[Operation, Sequence[Tile]]
+) -> None:
+    """Warn if the loop computes elements of a producer more than once, for readers at several offsets."""
+    if isinstance(producer, Structured) and producer.is_movement:
+        return
+    blocks = dict[Block | None, list[Sequence[Tile]]]()
+    for made, shown in tiles.items():
+        blocks.setdefault(made.parent, []).append(shown)
+    most = max(blocks.values(), key=len, default=list[Sequence[Tile]]())
+    if len(most) > 1 and any(_overlap(a, b, into) for k, a in enumerate(most) for b in most[:k]):
+        ctx.warn(
+            f"each iteration of {into.name} computes %{producer.name} {len(most)} times",
+            producer,
+            required="a producer that the loop reads at one offset, or `recompute: true`",
+            found="; ".join(shown[0].text() for shown in most[:3]) + "; .." * (len(most) > 3),
+            fix="`recompute: true` says that this is meant; without this statement it is computed once, and stored",
+        )
+
+
+def _overlap(first: Sequence[Tile], second: Sequence[Tile], loop: Loop) -> bool:
+    """Whether iterations of a loop may compute an element for two readers."""
+    return any(
+        disjoint(a, b) is not True or disjoint_between_iterations(a, loop.var, b) is not True
+        for a, b in zip(first, second, strict=True)
+    )
