@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from math import sqrt
 from typing import Final
 
@@ -20,6 +21,9 @@ from tcpx.measure.timer import settled_seconds
 from tcpx.records import frozen
 
 COLUMNS: Final = 1024
+WIDE: Final = 4096
+LEAST_DEPTH: Final = 256
+"""Of a wide one."""
 BYTES: Final = 4
 BEYOND: Final = 2
 """The last level is measured with as many times the bytes of the one before."""
@@ -72,7 +76,7 @@ class Plan:
     seconds: float = 0.005
 
 
-QUICK: Final = Plan(rows=(3, 16, 64, 320), patience=1.5, seconds=0.002)
+QUICK: Final = Plan(rows=(4, 32, 256), patience=1.5, seconds=0.002)
 """For a whole table in a minute or two."""
 
 
@@ -96,16 +100,16 @@ class Level:
 
     def lines(self, target: tcpx.Target, plan: Plan = QUICK) -> Lines:
         """What the recipes take. Raises CompileError."""
-        kind, (n, k) = KINDS[self.kind], shape_of(self.size)
-        elements = n * k * (BATCH if "b" in kind.lhs else 1)
-        times: dict[str, dict[int, float]] = {}
+        kind = KINDS[self.kind]
+        times: dict[str, list[tuple[int, float]]] = {}
         settled: list[bool] = []
-        for m in plan.rows:
+        for (n, k), m in product(shapes_of(self.size), plan.rows):
             found, is_settled = settled_seconds(kernels(kind, (m, n, k), target), plan.patience, plan.seconds)
             settled.append(is_settled)
             for recipe, seconds in found.items():
-                times.setdefault(recipe, {})[m] = seconds * 1e12 / elements
-        return Lines({recipe: line(list(by), list(by.values())) for recipe, by in times.items()}, all(settled))
+                elements = n * k * (BATCH if "b" in kind.lhs else 1)
+                times.setdefault(recipe, []).append((m, seconds * 1e12 / elements))
+        return Lines({recipe: line(*zip(*points, strict=True)) for recipe, points in times.items()}, all(settled))
 
     def entry(self, lines: Lines) -> str:
         """As it stands in a table."""
@@ -121,10 +125,14 @@ def levels_of(name: str, target: tcpx.Target) -> Iterator[Level]:
         yield Level(name, limit, size)
 
 
-def shape_of(size: int) -> tuple[int, int]:
-    """Columns and depth of a right factor of about so many bytes."""
-    n = min(COLUMNS, max(32, int(sqrt(size / BYTES)) // 32 * 32))
-    return n, max(16, size // BYTES // n // 16 * 16)
+def shapes_of(size: int) -> Iterator[tuple[int, int]]:
+    """Columns and depth of right factors of about so many bytes: one that is as deep as wide, or deeper, and of large
+    ones a wide one, too. Rows that lie far apart are where reading in place costs most."""
+    elements = size // BYTES
+    n = min(COLUMNS, max(32, int(sqrt(elements)) // 32 * 32))
+    yield n, max(16, elements // n // 16 * 16)
+    if elements >= WIDE * LEAST_DEPTH:
+        yield WIDE, elements // WIDE // 16 * 16
 
 
 def sizes_of(limits: Sequence[int | None]) -> Iterator[int]:

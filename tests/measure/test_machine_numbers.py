@@ -8,7 +8,7 @@ import tcpx
 from tcpx.measure import machine_numbers, recipe_lines
 from tcpx.measure.fork_and_join import fork_and_join_seconds
 from tcpx.measure.machine_numbers import l3_rate, parallel_threshold, steps_of
-from tcpx.measure.recipe_lines import KINDS, Level, Lines, kernels, levels_of, line, shape_of, sizes_of
+from tcpx.measure.recipe_lines import KINDS, Level, Lines, kernels, levels_of, line, shapes_of, sizes_of
 from tcpx.measure.timer import settled_seconds
 
 TARGET = tcpx.load_target("generic")
@@ -33,9 +33,10 @@ def test_sizes_are_inside_their_levels() -> None:
     assert list(sizes_of(limits)) == [1 << 13, 1 << 17, 1 << 22, 1 << 25]
     assert list(sizes_of([None])) == [1 << 22]
     for size in sizes_of(limits):
-        n, k = shape_of(size)
-        assert n % 32 == k % 16 == 0
-        assert size / 2 < n * k * 4 <= size
+        for n, k in shapes_of(size):
+            assert n % 32 == k % 16 == 0
+            assert size / 2 < n * k * 4 <= size
+    assert [list(shapes_of(size)) for size in (1 << 20, 1 << 22)] == [[(512, 512)], [(1024, 1024), (4096, 256)]]
 
 
 def test_rates_are_whole_numbers_that_do_not_waver() -> None:
