@@ -177,3 +177,38 @@ func @f(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x
     wanted: Any = tcpx.evaluate(module, x, y)
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+STENCIL = """
+func @f(%u: tensor<[H]x[W]xf32>, %s: tensor<[T]xf32>) -> tensor<[H]x[W]xf32> symbols [H: 2.., W: 2.., T] {
+  %y = gml_st.for %t in 0 to T step 1 (%d = %u) {
+    %n = gml_st.materialize(%d) tile [0, 1] [H - 2, W - 2] : tensor<[H - 2]x[W - 2]xf32>
+    %c = gml_st.materialize(%d) tile [1, 1] [H - 2, W - 2] : tensor<[H - 2]x[W - 2]xf32>
+    %x = tcp.add(%n, %c) : tensor<[H - 2]x[W - 2]xf32>
+    gml_st.yield(%x, %d) tile [1, 1] [H - 2, W - 2]
+  } : tensor<[H]x[W]xf32>
+  tcp.return(%y)
+}
+"""
+HISTORY = """
+func @f(%u: tensor<[T + 1]x[H]x[W]xf32>, %s: tensor<[T]xf32>) -> tensor<[T + 1]x[H]x[W]xf32> symbols [H, W, T] {
+  %y = gml_st.for %t in 0 to T step 1 (%d = %u) {
+    %n = gml_st.materialize(%d) tile [%t, 0, 0] [1, H, W] drop [0] : tensor<[H]x[W]xf32>
+    %x = tcp.mul(%n, 0.5) : tensor<[H]x[W]xf32>
+    gml_st.yield(%x, %d) tile [%t + 1, 0, 0] [1, H, W] drop [0]
+  } : tensor<[T + 1]x[H]x[W]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "rank"), [(STENCIL, 2), (HISTORY, 3)], ids=["stencil", "history"])
+def test_parts_of_a_state_are_read_and_written_in_rows(text: str, rank: int) -> None:
+    """No part is copied an element at a time, with a quotient and a remainder for each index."""
+    kernel = tcpx.compile(tcpx.parse(text))
+    assert "tcpx_size_floordiv" not in kernel.c_source
+    assert not any(" / (" in line or " / W" in line for line in kernel.c_source.splitlines())
+    for h, w, t in ((2, 2, 1), (3, 3, 0), (5, 67, 3), (7, 19, 1)):
+        state = np.random.default_rng(h).normal(size=(t + 1, h, w)[-rank:]).astype(np.float32)
+        steps = np.zeros(t, np.float32)
+        np.testing.assert_array_equal(kernel(state, steps), tcpx.evaluate(tcpx.parse(text), state, steps))
