@@ -150,8 +150,9 @@ def without_unused(lines: list[Line]) -> list[Line]:
     words = [_WORDS.findall(_without_comments(line.text)) for line in lines]
     counts = Counter(chain.from_iterable(words))
     named = {k: m.group(1) for k, line in enumerate(lines) if (m := _LOCAL.fullmatch(line.text)) is not None}
+    declared = Counter(named.values())  # more than once in a loop that is printed twice
     gone: set[int] = set()
-    while unused := [k for k, name in named.items() if counts[name] <= 1]:
+    while unused := [k for k, name in named.items() if counts[name] <= declared[name]]:
         for k in unused:
             counts.subtract(words[k])
             del named[k]

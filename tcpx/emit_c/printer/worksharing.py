@@ -38,7 +38,8 @@ class Shares:
 
 def print_shared(shares: Shares | None, head: str, body: Scope, setup: SetUp, scope: Scope) -> None:
     """A loop whose iterations are shared where that pays; by one thread without `shares`."""
-    if shares is None or not shares.condition or len(body.lines()) > _MOST_LINES_TWICE:
+    is_long = setup != NONE or len(body.lines()) > _MOST_LINES_TWICE  # the C of a row with a set-up does much
+    if shares is None or not shares.condition or is_long:
         _print_region(shares, head, body, setup, scope)
         return
     many, one = Scope(scope), Scope(scope)
