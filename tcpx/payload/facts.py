@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from math import gcd
 from typing import Final
 
 from tcpx.payload.bounds import is_equal, is_less_equal, known_divisor, lower_bound, upper_bound
@@ -106,7 +107,7 @@ class Facts:
         """Whether a predicate is proved to hold wherever the facts do, by several of them together or by one. Where
         nothing proves it, this takes longer than `decide`."""
         known = [self.attach(size) for size in self._not_negative]
-        negated = [[self.attach(d) for d in c.negate().not_negative()] for c in predicate.comparisons]
+        negated = [[_in_steps(self.attach(d)) for d in c.negate().not_negative()] for c in predicate.comparisons]
         if all(sizes and are_contradictory([*sizes, *known]) for sizes in negated):
             return True
         return self.decide(predicate) is True
@@ -305,3 +306,23 @@ def _branches(op: Operation) -> Iterator[_Branch]:
 def _facts(branches: tuple[_Branch, ...]) -> Facts:
     found = [held for branch in branches if (held := branch.condition) is not None]
     return Facts(found) if found else NOTHING
+
+
+def _in_steps(size: Dim) -> Dim:
+    """What is not negative where a size is not: of one that goes in steps, the step at or below it."""
+    if not isinstance(size, Size):
+        return size
+    rising = size - size.constant
+    step = max(known_divisor(rising), _step_of_quotient(rising))
+    return rising + step * (size.constant // step) if step > 1 else size
+
+
+def _step_of_quotient(size: Dim) -> int:
+    """The step of a size that is `x - mod(x, step)`, or a multiple of it; else 1."""
+    for term, factor in size.terms if isinstance(size, Size) else ():
+        if len(term) == 1 and isinstance(term[0], Mod) and isinstance(term[0].rhs, int):
+            rest = size + -factor * term[0] + factor * term[0].lhs
+            step = gcd(factor * term[0].rhs, known_divisor(rest))
+            if step > 1:
+                return step
+    return 1

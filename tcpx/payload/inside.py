@@ -15,6 +15,8 @@ from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
     Dim,
+    Mod,
+    Size,
     Substitution,
     Symbol,
     Var,
@@ -104,12 +106,40 @@ def _needs(places: Places) -> Sequence[Sequence[Predicate]]:
     offset, stride, extent = places.offset, places.stride, places.extent
     sizes = dict.fromkeys((places.size, where_positive(places.size)))
     lasts = [offset + (size - 1) * stride for size in sizes]
-    not_before = [Predicate.of("<=", 0, offset)], [Predicate.of("<=", 0, last) for last in lasts]
+    least = dict.fromkeys((offset, _without_whole_rests(offset)))
+    not_before = [Predicate.of("<=", 0, first) for first in least], [Predicate.of("<=", 0, last) for last in lasts]
     not_behind = [Predicate.of("<=", offset + 1, extent)], [Predicate.of("<=", last + 1, extent) for last in lasts]
     if is_less_equal(0, stride) is True:
-        left = [Predicate.of("<=", size, extent - offset) for size in sizes] if stride == 1 else []
+        rest = (extent - offset, extent - _in_last_iterations(offset))
+        left = [Predicate.of("<=", size, place) for size in sizes for place in rest] if stride == 1 else []
         return [not_before[0], [*not_behind[1], *left]]
     return [not_before[1], not_behind[0]] if is_less_equal(stride, 0) is True else [*not_before, *not_behind]
+
+
+def _in_last_iterations(place: Dim) -> Dim:
+    """No less than a place in any iteration of the loops whose variables are added up in it."""
+    for term, factor in place.terms if isinstance(place, Size) else ():
+        if len(term) == 1 and isinstance(term[0], Var) and factor > 0:
+            place = place + factor * (_last(term[0]) - term[0])
+    return place
+
+
+def _without_whole_rests(place: Dim) -> Dim:
+    """No more than a place: what is left of a size is at most that size."""
+    for term, factor in place.terms if isinstance(place, Size) else ():
+        if len(term) == 1 and isinstance(term[0], Mod) and factor < 0 and is_less_equal(0, term[0].lhs) is True:
+            place = place + factor * (term[0].lhs - term[0])
+    return place
+
+
+def _last(var: Var) -> Dim:
+    """The last value of a variable, or more."""
+    length = var.upper - var.lower
+    for term, factor in length.terms if isinstance(length, Size) else ():
+        is_rest = factor == -1 and len(term) == 1 and isinstance(term[0], Mod) and term[0].rhs == var.step
+        if is_rest and isinstance(term[0], Mod) and length + term[0] == term[0].lhs:
+            return var.upper - var.step
+    return var.upper - 1
 
 
 def _where_it_is_used(op: OnSubset, size: Dim, idle: Loop | None) -> Sequence[Predicate]:

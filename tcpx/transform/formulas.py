@@ -29,8 +29,10 @@ FACTORS: Final[Mapping[str, tuple[int, ...]]] = {
 """The exponents of the operands of what is a product, but for a sign."""
 TERMS: Final[Mapping[str, tuple[int, ...]]] = {"tcp.add": (1, 1), "tcp.sub": (1, -1), NEGATIVE: (-1,)}
 """The signs of the operands of what is a sum."""
-POWERS: Final = (2, 3)
-"""Powers that are seen as products."""
+ROOTS: Final = {"tcp.rsqrt": -1}
+"""The exponents of square roots."""
+POWERS: Final = {"tcp.pow": (2, 3)}
+"""The exponents that make a power a product."""
 BROADCAST: Final = "tcp.broadcast"
 NO_CHANGE: Final = frozenset({"most", DIM_NAMES})
 """Attributes of functions that do not change what they are."""
@@ -54,6 +56,10 @@ class Call:
 
     name: str
     argument: Formula
+
+    @property
+    def opcode(self) -> str:
+        return REDUCTIONS.get(self.name, f"tcp.{self.name}")
 
 
 @frozen
@@ -220,7 +226,7 @@ def _calls(wanted: Call, place: Place, found: Found) -> Iterator[Found]:
         yield from _calls(wanted, replace(place.at(0), in_rows=True), found.of(made))
     elif made is not None and wanted.name in REDUCTIONS:
         yield from _reductions(wanted, place, made, found)
-    elif made is not None and made.opcode == f"tcp.{wanted.name}" and set(made.attributes) <= NO_CHANGE:
+    elif made is not None and made.opcode == wanted.opcode and set(made.attributes) <= NO_CHANGE:
         yield from _matches(wanted.argument, place.at(0), found.of(made))
 
 
@@ -229,7 +235,7 @@ def _reductions(wanted: Call, place: Place, made: Operation, found: Found) -> It
     dims = made.attributes.get("dims")
     if not place.in_rows:
         return
-    if made.opcode == REDUCTIONS[wanted.name] and len(made.operands) == 1 and isinstance(dims, tuple):
+    if made.opcode == wanted.opcode and len(made.operands) == 1 and isinstance(dims, tuple):
         along = tuple(k for k in dims if isinstance(k, int))
         if found.dims not in (None, along):
             return
@@ -349,9 +355,9 @@ def _parts(place: Place, table: Mapping[str, tuple[int, ...]]) -> Sequence[tuple
         return ()
     if made.opcode == BROADCAST and not place.in_rows:
         return ((replace(place.at(0), in_rows=True), 1),)
-    if table is FACTORS and made.opcode == "tcp.rsqrt":
-        return ((replace(place.at(0), is_root=True), -1),)
-    if table is FACTORS and made.opcode == "tcp.pow":
+    if table is FACTORS and made.opcode in ROOTS:
+        return ((replace(place.at(0), is_root=True), ROOTS[made.opcode]),)
+    if table is FACTORS and made.opcode in POWERS:
         exponent = number_of(made.operands[1])
-        return ((place.at(0), int(exponent)),) if exponent in POWERS else ()
+        return ((place.at(0), int(exponent)),) if exponent in POWERS[made.opcode] else ()
     return [(place.at(k), weight) for k, weight in enumerate(table.get(made.opcode, ()))]

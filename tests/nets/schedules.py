@@ -15,6 +15,7 @@ from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.sizes import Dim
+from tcpx.payload.types import shape_of
 from tcpx.transform.declaration import Result, Transform, is_own
 from tcpx.transform.recognition import lines
 from tcpx.transform.vectors.lane_dims import carries
@@ -92,6 +93,10 @@ class RandomSchedule:
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
         if 20 * self.counts.by_transform["recognize_mask"] <= self.counts.cases:
             self._masks()
+        if self.counts.cases >= LATE and self.counts.by_transform["constant_fold"] < RARE:
+            self._constants()
+        if self.counts.cases >= LATE + LATE // 2 and self.counts.by_transform["normalize"] < RARE:
+            self._one_form()
         if 40 * self.counts.by_transform["recognize"] <= self.counts.cases:
             self._whole_again()
         if 20 * self.counts.by_transform["scan_in_lanes"] <= self.counts.cases:
@@ -204,6 +209,27 @@ class RandomSchedule:
         for name, op in self.session.ops().items():
             if "softmax" in op.tree_classes():
                 self._given("recognize_mask", f"recognize_mask({name})")
+
+    def _constants(self) -> None:
+        """What is computed of constants alone."""
+        makers = {
+            name: [value.defining_op for value in op.operands]
+            for name, op in self.session.ops().items()
+            if isinstance(op, Structured)
+            and op.operands
+            and len(op.results) == 1
+            and all(isinstance(d, int) for d in shape_of(op.result.type))
+        }
+        names = [name for name, ops in makers.items() if all(op is not None and not op.operands for op in ops)]
+        if names:
+            self._given("constant_fold", f"constant_fold({self.random.choice(names)})")
+
+    def _one_form(self) -> None:
+        """An operation without its class, and again."""
+        names = [name for name, op in self.session.ops().items() if isinstance(op, Structured) and not op.regions]
+        if names:
+            self._given("generalize", f"generalize({self.random.choice(names)})")
+            self._given("normalize", "normalize(root)")
 
     def _whole_again(self) -> None:
         """An operation by its parts, and what they are."""

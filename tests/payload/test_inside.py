@@ -194,6 +194,13 @@ ACCEPTED = {
         "%r = gml_st.materialize(%x) point [%i, %i] : tensor<f32>\n    gml_st.yield(%r, %d) point [%i, 0]",
         head=HEAD + '  tcp.assert {any = [N <= D], message = "wide"}\n',
     ),
+    "the only odd number below three": looped(
+        "gml_st.if N < 3 {\n"
+        "%s = gml_st.materialize(%x) tile [0, 0] [mod(N, 2), D] : tensor<[mod(N, 2)]x[D]xf32>\n"
+        "%r = gml_st.materialize(%s) tile [0, 0] [N, D] : tensor<[N]x[D]xf32>\n"
+        "gml_st.yield(%r, %d) tile [0, 0] [N, D]\n}",
+        "N - mod(N, 2) to N step 2",
+    ),
     "in a loop of a loop": f"{HEAD}{NEST.replace('PLACE', '%i + %j')}{END}",
 }  # fmt: skip
 SIZES = ((0, 3), (1, 1), (4, 5), (5, 5), (8, 16), (13, 17))
@@ -249,6 +256,7 @@ def test_what_a_builder_makes_is_checked() -> None:
     "let j, i = tile(e, [d0: 6, d1: 16], tail: pad)\nvectorize(i)\npeel(i)",
     "let i = tile(e, [d0: 6])\npeel(i, scalar: true)",
     "let i = tile(e, [d0: 6], tail: shift)",
+    "let a, b = tile(e, [d0: 3, d0: max(1, ceildiv(size(e.d0), 2))], tail: peel)\npeel(a)",
 ])  # fmt: skip
 def test_the_print_of_what_a_schedule_made_is_read(body: str) -> None:
     text = f"{HEAD}  %e = tcp.add(%x, %z) : tensor<[N]x[D]xf32>{END}".replace("%y", "%e")
