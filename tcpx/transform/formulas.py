@@ -22,6 +22,11 @@ from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 
 REDUCTIONS: Final = {"max": "tcp.reduce_max", "sum": "tcp.reduce_sum", "mean": "tcp.reduce_mean"}
+FUNCTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "tcp.reduce_max": ("max",), "tcp.reduce_sum": ("sum", "mean"), "tcp.reduce_mean": ("mean",),
+    "tcp.rsqrt": ("sqrt",),
+}  # fmt: skip
+"""Of opcodes that are not called so."""
 NEGATIVE: Final = "tcp.neg"
 FACTORS: Final[Mapping[str, tuple[int, ...]]] = {
     "tcp.mul": (1, 1), "tcp.div": (1, -1), "tcp.reciprocal": (-1,), NEGATIVE: (1,),
@@ -36,6 +41,8 @@ POWERS: Final = {"tcp.pow": (2, 3)}
 BROADCAST: Final = "tcp.broadcast"
 NO_CHANGE: Final = frozenset({"most", DIM_NAMES})
 """Attributes of functions that do not change what they are."""
+MOST_DEPTH: Final = 12
+"""Operations one within another that are seen through."""
 NUMBER: Final = "e"
 """The letter of a number."""
 EPSILON: Final = {f32: 2.0**-23, f64: 2.0**-52}
@@ -85,6 +92,24 @@ Formula = Letter | Call | Product | Sum
 def formula(text: str) -> Formula:
     """The formula that a text writes. Raises ValueError for what is none."""
     return _formula(ast.parse(text, mode="eval").body)
+
+
+def calls(made: Formula) -> frozenset[str]:
+    """The functions of a formula."""
+    match made:
+        case Letter():
+            return frozenset()
+        case Call(name, argument):
+            return calls(argument) | {name}
+        case Product():
+            return frozenset(name for factor, _ in made.factors for name in calls(factor))
+        case Sum():
+            return frozenset(name for term in made.terms for name in calls(term))
+
+
+def functions_of(opcode: str) -> Sequence[str]:
+    """The functions of formulas that an operation of a payload may be, or be a part of."""
+    return FUNCTIONS.get(opcode, (opcode.removeprefix("tcp."),))
 
 
 def _formula(node: ast.expr) -> Formula:
@@ -312,22 +337,26 @@ def _all(pairs: Sequence[tuple[Formula, Place]], found: Found) -> Iterator[Found
         yield from _all(pairs[1:], first)
 
 
-def _expansions(place: Place, most: int, table: Mapping[str, tuple[int, ...]]) -> Iterator[Expansion]:
+def _expansions(
+    place: Place, most: int, table: Mapping[str, tuple[int, ...]], depth: int = MOST_DEPTH
+) -> Iterator[Expansion]:
     """A value as a product, or as a sum, of at most so many places, seen through ever more operations."""
     is_product = table is FACTORS
     number = None if place.is_root else number_of(place.value)
     if number is not None:
         yield Expansion(float(number), ())
         return
-    if most > 0:
-        yield Expansion(1.0 if is_product else 0.0, ((place, 1),))
-    made, parts = place.made, _parts(place, table)
+    if most < 1:
+        return
+    yield Expansion(1.0 if is_product else 0.0, ((place, 1),))
+    made, parts = place.made, _parts(place, table) if depth else ()
     if made is None or not parts:
         return
     neutral = 0.0 if not is_product else -1.0 if made.opcode == NEGATIVE else 1.0
     found = [Expansion(neutral, (), frozenset({made}))]
+    others = sum(part.is_root or number_of(part.value) is None for part, _ in parts) - 1
     for part, weight in parts:
-        own = list(_expansions(part, most, table))
+        own = list(_expansions(part, (most - others) // abs(weight), table, depth - 1))
         joined = [_joined(before, each, weight, is_product) for before in found for each in own]
         found = [made for made in joined if made and sum(abs(weight) for _, weight in made.places) <= most]
     yield from found

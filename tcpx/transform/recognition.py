@@ -13,7 +13,7 @@ from tcpx.payload.types import TensorType, dtype_of
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.editing import erase_dead, first_change, replace_with, source_name
-from tcpx.transform.formulas import EPSILON, Formula, Found, formula, matches
+from tcpx.transform.formulas import EPSILON, Formula, Found, calls, formula, functions_of, matches
 
 ALIKE: Final = (
     ("exp(x - max(x)) / sum(exp(x - max(x)))", "softmax(dim=dim)"),
@@ -73,10 +73,13 @@ def lines() -> tuple[Line, ...]:
 def recognize(rewriter: Rewriter, root: Operation) -> bool:
     """Replace operations under `root` that are the last part of one of the tables; whether there was one."""
     changed = False
-    for op in list(root.walk()):
+    present = {name for op in root.walk() for name in functions_of(op.opcode)}
+    present |= {name for line in lines() if calls(line.formula) <= present for name in functions_of(line.opcode)}
+    possible = [line for line in lines() if calls(line.formula) <= present]
+    for op in list(root.walk()) if possible else []:
         if op.parent is None or not _is_candidate(op):
             continue
-        for line in lines():
+        for line in possible:
             found = next((found for found in matches(line.formula, op.results[0]) if _is_whole(op, found)), None)
             if found is not None:
                 _replace(rewriter, op, line, found)

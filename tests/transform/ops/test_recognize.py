@@ -257,6 +257,25 @@ def test_small_floats_stay() -> None:
     assert "tcp.silu" in opcodes(wide)
 
 
+@pytest.mark.parametrize(("name", "operand"), [("mul", "1.5"), ("mul", "%x"), ("add", "%x"), ("neg", "")])
+def test_a_long_chain(name: str, operand: str) -> None:
+    """No more than a few operations within each other are looked at."""
+    given = f", {operand}" if operand else ""
+    lines = [f"  %v{k} = tcp.{name}(%{f'v{k - 1}' if k else 's'}{given}) : tensor<4xf32>" for k in range(1200)]
+    text = "\n".join(
+        [
+            "func @f(%x: tensor<4xf32>) -> tensor<4xf32> {",
+            "  %n = tcp.neg(%x) : tensor<4xf32>\n  %e = tcp.exp(%n) : tensor<4xf32>",
+            "  %d = tcp.add(%e, 1.0) : tensor<4xf32>\n  %i = tcp.reciprocal(%d) : tensor<4xf32>",
+            "  %s = tcp.mul(%i, %x) : tensor<4xf32>",
+            *lines,
+            "  tcp.return(%v1199)\n}\n",
+        ]
+    )
+    made = tcpx.apply_schedule(tcpx.parse(text), tcpx.parse_schedule(STEP)).module
+    assert opcodes(made).count("tcp.silu") == 1
+
+
 def test_nothing_to_recognize() -> None:
     with pytest.raises(tcpx.TcpxError) as caught:
         tcpx.apply_schedule(written("x / (1 + exp(x))", 0), tcpx.parse_schedule(STEP))
