@@ -87,8 +87,8 @@ def test_what_load_target_takes() -> None:
 def test_hidden_extensions_are_not_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCPX_HIDE_CPU_FLAGS", "avx512*, amx*")
     assert not any(flag.startswith(("avx512", "amx")) for flag in cpu_flags())
-    assert tcpx.load_target("native").name in ("generic", "x86_avx2")
-    assert tcpx.compile(tcpx.parse(PAYLOAD)).target.name in ("generic", "x86_avx2")
+    for target in (tcpx.load_target("native"), tcpx.compile(tcpx.parse(PAYLOAD)).target):
+        assert not any(flag.startswith(("avx512", "amx")) for flag in target.cpu_flags)
     monkeypatch.setenv("TCPX_HIDE_CPU_FLAGS", "*")
     assert tcpx.load_target("native").name == "generic"
     np.testing.assert_array_equal(tcpx.compile(tcpx.parse(PAYLOAD))(X), 2 * X)
