@@ -114,9 +114,9 @@ def _execute(options: argparse.Namespace) -> int:
     _require_folders(options)
     began = monotonic()
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
-    if options.revalidate is None:
-        print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
     try:
+        if options.revalidate is None:
+            print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
         payload = payload_of(options, values_are_constant=True)
         if options.budget is not None:
             options.budget = max(0.0, options.budget + began - monotonic())

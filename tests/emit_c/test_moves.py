@@ -112,11 +112,12 @@ schedule packed(root: func) {
 @pytest.mark.parametrize("dtype", ["f32", "f64", "si8", "si32"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_packed_rows(dtype: str, threads: int) -> None:
-    """Rows of known length are moved whole, the last columns of the right factor one by one."""
+    """Rows of known length are moved whole, the last columns of the right factor one by one. A loop that threads may
+    share is printed twice."""
     kernel = tcpx.compile(
         tcpx.parse(PRODUCT.format(t=dtype)), tcpx.parse_schedule(PACKED), target="generic", threads=threads
     )
-    assert re.findall(r"memcpy\((\w+) .*, 40 \* sizeof\(\w+\)\);", kernel.c_source) == ["mm_lhs_buf"]
+    assert re.findall(r"memcpy\((\w+) .*, 40 \* sizeof\(\w+\)\);", kernel.c_source) == ["mm_lhs_buf"] * threads
     random = np.random.default_rng(1)
     kind = {"f32": np.float32, "f64": np.float64, "si8": np.int8, "si32": np.int32}[dtype]
     for m, n in ((0, 5), (7, 0), (1, 1), (4, 16), (9, 37)):

@@ -28,21 +28,21 @@ Change = Callable[[Structured], Structured | None]
 
 @register
 class Correlation(Structured):
-    """Windows of x [h + p, v + q, c] times w [p, q, c, f], as another package would declare them, with its names."""
+    """Windows of x [h + p, v + t, c] times w [p, t, c, f], as another package would declare them, with its names."""
 
     __slots__ = ()
     opcode = "outside.correlation"
     class_name = "correlation"
-    fixed_dims = ("h", "v", "f", "p", "q", "c")
+    fixed_dims = ("h", "v", "f", "p", "t", "c")
     x, w = Operand(), Operand()
     reads_all_of_operands = False
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return (*parallel("h", "v", "f"), *(Iterator(name, IteratorKind.REDUCTION) for name in "pqc"))
+        return (*parallel("h", "v", "f"), *(Iterator(name, IteratorKind.REDUCTION) for name in "ptc"))
 
     def maps(self) -> tuple[IndexingMap, ...]:
-        h, v, p, q, c = dims(*"hvpqc")
-        return (h + p, v + q, c), dims(*"pqcf")
+        h, v, p, t, c = dims(*"hvptc")
+        return (h + p, v + t, c), dims(*"ptcf")
 
     def result_map(self) -> IndexingMap:
         return dims(*"hvf")

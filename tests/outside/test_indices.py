@@ -77,7 +77,7 @@ def _gathering(rows: str, columns: str) -> Mapping[str, str]:
         "threads": f"let a, b = tile(v, [{rows}: 3, {columns}: 5], parallel: true)",
         "padded": f"let a, b = tile(v, [{rows}: 4, {columns}: 8], tail: pad)",
         "peeled": f"let a, b = tile(v, [{rows}: 4, {columns}: 8], tail: peel)",
-        "table fused": f"let b = tile(v, [{columns}: 5])\nfuse(p, into: b)",
+        "table fused": f"let b = tile(v, [{columns}: 5])\nfuse(p, into: b, recompute: true)",
         "consumer fused": both + "fuse(c, into: b)",
         "fused as a producer": "let a, b = tile(c, [d0: 3, d1: 5])\nfuse(v, into: b, recompute: true)",
         "vectorized": f"let a, b = tile(v, [{rows}: 4, {columns}: 16], tail: pad)\nvectorize(b)",
