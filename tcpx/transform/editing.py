@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tcpx.payload.interfaces import Box, Build, Structured, Tileable
-from tcpx.payload.ir import Block, Operation, OpT, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, OpT, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -219,6 +219,11 @@ def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Va
         rewriter.rename(copies[0], old.name)
         for copy in copies[1:]:
             rewriter.set_origins(copy, origins)
+
+
+def with_called(rewriter: Rewriter, root: Operation) -> Sequence[Operation]:
+    """A function and those that it calls, or another operation alone."""
+    return rewriter.module.reached(root) if isinstance(root, FuncOp) else [root]
 
 
 def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:

@@ -10,7 +10,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import replace_with
+from tcpx.transform.editing import replace_with, with_called
 from tcpx.transform.normal_form import normal_form
 from tcpx.transform.wide_accumulators import widen_accumulator
 
@@ -45,11 +45,11 @@ class Normalize(Transform):
     name = "normalize"
     category = Category.OPERATION_TREE
     needs_count = False
-    parameters = (Parameter("target", OP_OR_LOOP, doc="the function, loop or operation"),)
+    parameters = (Parameter("target", OP_OR_LOOP, doc="a loop or operation, or a function and those that it calls"),)
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        for op in list(args.op("target").walk()):
+        for op in [op for root in with_called(ctx.rewriter, args.op("target")) for op in root.walk()]:
             made = normal_form(op)
             if made is not None:
                 widen_accumulator(ctx.rewriter, replace_with(ctx.rewriter, op, made))

@@ -10,6 +10,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.editing import with_called
 from tcpx.transform.recognition import recognize
 
 
@@ -47,9 +48,10 @@ class Recognize(Transform):
     name = "recognize"
     category = Category.OPERATION_TREE
     needs_count = False
-    parameters = (Parameter("target", OP_OR_LOOP, doc="the function or loop in which to look"),)
+    parameters = (Parameter("target", OP_OR_LOOP, doc="where to look: a loop, or a function and those that it calls"),)
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        recognize(ctx.rewriter, args.op("target"))
+        for root in with_called(ctx.rewriter, args.op("target")):
+            recognize(ctx.rewriter, root)
         return ()
