@@ -1,6 +1,7 @@
 """Executing statements."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tcpx.interp.attempts import run_or_leave, run_try
@@ -163,7 +164,7 @@ def check_requirement(statement: ast.Require, state: State, frame: Frame) -> Non
 
 
 def _for(statement: ast.ForEach, state: State, frame: Frame) -> Values | None:
-    seen: set[frozenset[int]] = set()
+    earlier = defaultdict[int, list[OpHandle]](list)
     items = list[RuntimeValue]()
     run_or_leave(state, lambda: items.extend(loop_items(statement, state, frame)))
     for item in items:
@@ -171,14 +172,21 @@ def _for(statement: ast.ForEach, state: State, frame: Frame) -> Values | None:
         if isinstance(head, OpHandle):
             if not _still_wanted(item, head, statement.items, state, frame):
                 continue
-            denoted = frozenset(map(id, state.handles.live(head)))
-            if denoted in seen:
+            if _is_merged(head, earlier, state):
                 continue
-            seen.add(denoted)
+            for origin in head.origins:
+                earlier[origin].append(head)
         returned = run_or_leave(state, lambda item=item: _iteration(statement, item, state, frame))
         if returned is not None:
             return returned
     return None
+
+
+def _is_merged(item: OpHandle, earlier: Mapping[int, Sequence[OpHandle]], state: State) -> bool:
+    """Whether an item denotes what an earlier one does by now, by the origins of the earlier ones."""
+    origins = dict.fromkeys(origin for op in state.handles.live(item) for origin in op.origins)
+    heads = (head for origin in origins if origin in earlier for head in earlier[origin])
+    return any(state.handles.same(item, head) for head in heads)
 
 
 def _iteration(statement: ast.ForEach, item: RuntimeValue, state: State, frame: Frame) -> Values | None:

@@ -16,17 +16,15 @@ from itertools import permutations
 from typing import Final
 
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
-from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, is_equal
+from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, is_equal, product
 from tcpx.payload.types import dtype_of, f32, f64, shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 
 REDUCTIONS: Final = {"max": "tcp.reduce_max", "sum": "tcp.reduce_sum", "mean": "tcp.reduce_mean"}
-FUNCTIONS: Final[Mapping[str, Sequence[str]]] = {
-    "tcp.reduce_max": ("max",), "tcp.reduce_sum": ("sum", "mean"), "tcp.reduce_mean": ("mean",),
-    "tcp.rsqrt": ("sqrt",),
-}  # fmt: skip
-"""Of opcodes that are not called so."""
+NAMES: Final = {opcode: name for name, opcode in REDUCTIONS.items()}
+COMPUTED_WITH: Final = {"tcp.reduce_sum": "mean", "tcp.rsqrt": "sqrt"}
+"""The functions that opcodes with other names may be a part of."""
 NEGATIVE: Final = "tcp.neg"
 FACTORS: Final[Mapping[str, tuple[int, ...]]] = {
     "tcp.mul": (1, 1), "tcp.div": (1, -1), "tcp.reciprocal": (-1,), NEGATIVE: (1,),
@@ -109,7 +107,8 @@ def calls(made: Formula) -> frozenset[str]:
 
 def functions_of(opcode: str) -> Sequence[str]:
     """The functions of formulas that an operation of a payload may be, or be a part of."""
-    return FUNCTIONS.get(opcode, (opcode.removeprefix("tcp."),))
+    own = NAMES.get(opcode, opcode.removeprefix("tcp."))
+    return (own, COMPUTED_WITH[opcode]) if opcode in COMPUTED_WITH else (own,)
 
 
 def _formula(node: ast.expr) -> Formula:
@@ -278,9 +277,8 @@ def _is_mean(expansion: Expansion, total: Operation) -> bool:
     dims = total.attributes.get("dims")
     if total.opcode != REDUCTIONS["sum"] or not isinstance(dims, tuple):
         return False
-    count: Dim = 1
-    for k in dims:
-        count = count * (shape_of(total.operands[0].type)[k] if isinstance(k, int) else 1)
+    shape = shape_of(total.operands[0].type)
+    count = product(shape[k] for k in dims if isinstance(k, int))
     sizes = [(place.value, exponent) for place, exponent in expansion.places if place.made is not total]
     if not sizes:
         return isinstance(count, int) and count > 0 and _is_near(expansion.number * count, 1.0, total.results[0])

@@ -70,9 +70,8 @@ def lines() -> tuple[Line, ...]:
     return tuple(found)
 
 
-def recognize(rewriter: Rewriter, root: Operation) -> bool:
-    """Replace operations under `root` that are the last part of one of the tables; whether there was one."""
-    changed = False
+def recognize(rewriter: Rewriter, root: Operation) -> None:
+    """Replace operations under `root` that are the last part of one of the tables."""
     present = {name for op in root.walk() for name in functions_of(op.opcode)}
     present |= {name for line in lines() if calls(line.formula) <= present for name in functions_of(line.opcode)}
     possible = [line for line in lines() if calls(line.formula) <= present]
@@ -83,9 +82,7 @@ def recognize(rewriter: Rewriter, root: Operation) -> bool:
             found = next((found for found in matches(line.formula, op.results[0]) if _is_whole(op, found)), None)
             if found is not None:
                 _replace(rewriter, op, line, found)
-                changed = True
                 break
-    return changed
 
 
 def _is_candidate(op: Operation) -> bool:

@@ -114,6 +114,12 @@ def test_items_that_were_merged_are_skipped() -> None:
     assert len(done.trace.output) == 1
 
 
+def test_items_that_became_one_before_it_changed_are_skipped() -> None:
+    steps = "let all = match some elementwise in root\nfuse_elementwise(all)\n"
+    loop = 'for x in all { let d = innermost(dims(x.out)); transpose_result(x, [d]); emit_remark(x, "seen") }'
+    assert len(run(steps + loop, RELU).trace.output) == 1
+
+
 def test_language_and_the_schedule_on_one_line() -> None:
     program = program_of_text(
         "language 1; schedule main(root: func) { let y = match one softmax in root; decompose(y) }"

@@ -91,46 +91,9 @@ class RandomSchedule:
         """Draw a schedule."""
         self._bind()
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
-        if 20 * self.counts.by_transform["recognize_mask"] <= self.counts.cases:
-            self._masks()
-        if self.counts.cases >= LATE and self.counts.by_transform["constant_fold"] < RARE:
-            self._constants()
-        if self.counts.cases >= LATE + LATE // 2 and self.counts.by_transform["normalize"] < RARE:
-            self._one_form()
-        if 40 * self.counts.by_transform["recognize"] <= self.counts.cases:
-            self._whole_again()
-        if 20 * self.counts.by_transform["scan_in_lanes"] <= self.counts.cases:
-            self._scans()
-        if 20 * min(self.counts.by_transform[n] for n in ("fuse_dependent", "sink")) <= self.counts.cases:
-            self._rows()
-        if 20 * self.counts.by_transform["trim"] <= self.counts.cases:
-            self._diagonals()
-        if 30 * self.counts.by_transform["hoist_accumulator"] <= self.counts.cases:
-            self._accumulate_in_registers()
-        if 20 * self.counts.by_transform["fuse_siblings"] <= self.counts.cases:
-            self._siblings()
-        if 40 * self.counts.by_transform["merge"] <= self.counts.cases:
-            self._alike()
-        if 40 * self.counts.by_transform["fold_transpose"] <= self.counts.cases:
-            self._turned()
-        if 20 * self.counts.by_transform["clone"] <= self.counts.cases:
-            self._layers()
-        if 40 * min(self.counts.by_transform[n] for n in ("hoist", "licm")) <= self.counts.cases:
-            self._invariants()
-        if 40 * min(self.counts.by_transform[n] for n in ("unroll_and_jam", "reorder")) <= self.counts.cases:
-            self._two_loops()
-        if 40 * self.counts.by_transform["fission"] <= self.counts.cases:
-            self._two_parts()
-        if 40 * self.counts.by_transform["fold_unit_dims"] <= self.counts.cases:
-            self._one_index()
-        if 20 * self.counts.by_transform["coalesce"] <= self.counts.cases:
-            self._one_loop()
-        if 40 * self.counts.by_transform["unswitch"] <= self.counts.cases:
-            self._all_versions()
-        if 40 * min(self.counts.by_transform[n] for n in ("dissolve", "isolate")) <= self.counts.cases:
-            self._group_for_a_while()
-        if self.counts.cases >= LATE and self.counts.by_transform["inline"] < RARE:
-            self._call_for_a_while()
+        for led in LED:
+            if led.is_due(self.counts):
+                led.draw(self)
         for name in self._rare():
             self._step(name)
         for name in self._plan():
@@ -569,3 +532,44 @@ class RandomSchedule:
 
     def _tail(self) -> str:
         return self.random.choice(("", ", tail: pad", ", tail: pad", ", tail: peel"))
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """Statements that lead to transforms which chance hardly ever finds."""
+
+    draw: Callable[[RandomSchedule], None]
+    transforms: tuple[str, ...]
+    every: int = 0
+    """One case in so many has each of the transforms."""
+    after: int = 0
+    """Or: from so many cases of a group on, each succeeds RARE times."""
+
+    def is_due(self, counts: Counts) -> bool:
+        """Whether a case begins with these."""
+        fewest = min(counts.by_transform[name] for name in self.transforms)
+        return self.every * fewest <= counts.cases if self.every else counts.cases >= self.after and fewest < RARE
+
+
+LED = (
+    Led(RandomSchedule._masks, ("recognize_mask",), every=20),
+    Led(RandomSchedule._constants, ("constant_fold",), after=LATE),
+    Led(RandomSchedule._one_form, ("normalize",), after=LATE + LATE // 2),
+    Led(RandomSchedule._whole_again, ("recognize",), every=40),
+    Led(RandomSchedule._scans, ("scan_in_lanes",), every=20),
+    Led(RandomSchedule._rows, ("fuse_dependent", "sink"), every=20),
+    Led(RandomSchedule._diagonals, ("trim",), every=20),
+    Led(RandomSchedule._accumulate_in_registers, ("hoist_accumulator",), every=30),
+    Led(RandomSchedule._siblings, ("fuse_siblings",), every=20),
+    Led(RandomSchedule._alike, ("merge",), every=40),
+    Led(RandomSchedule._turned, ("fold_transpose",), every=40),
+    Led(RandomSchedule._layers, ("clone",), every=20),
+    Led(RandomSchedule._invariants, ("hoist", "licm"), every=40),
+    Led(RandomSchedule._two_loops, ("unroll_and_jam", "reorder"), every=40),
+    Led(RandomSchedule._two_parts, ("fission",), every=40),
+    Led(RandomSchedule._one_index, ("fold_unit_dims",), every=40),
+    Led(RandomSchedule._one_loop, ("coalesce",), every=20),
+    Led(RandomSchedule._all_versions, ("unswitch",), every=40),
+    Led(RandomSchedule._group_for_a_while, ("dissolve", "isolate"), every=40),
+    Led(RandomSchedule._call_for_a_while, ("inline",), after=LATE),
+)
