@@ -7,7 +7,7 @@ from tcpx.calibrated import calibration_path, keep_calibration, uncalibrated
 from tcpx.cli.options import Subcommand
 from tcpx.cli.progress import showing, time_left
 from tcpx.measure.machine_numbers import head_of, steps_of
-from tcpx.measure.recipe_lines import UNSETTLED
+from tcpx.measure.recipe_lines import KEPT
 from tcpx.plurals import counted
 
 
@@ -45,10 +45,10 @@ def _calibrate() -> None:
         for step in steps:
             lines += step.measure()
             done.append(step.name)
-    unsettled = sum(UNSETTLED in line for line in lines)
+    unsettled = sum(KEPT in line for line in lines)
     if unsettled:
-        text = f"{counted(unsettled, 'line')} did not settle: calibrate again while this machine does nothing else"
-        print(f"warning: {text}", file=sys.stderr)
+        text = f"{counted(unsettled, 'line')} did not settle, so that the table's stay"
+        print(f"warning: {text}: calibrate again while this machine does nothing else", file=sys.stderr)
     print(f"wrote {keep_calibration(chr(10).join([*lines, '']))}")
     print(*lines[1:], sep="\n")
 

@@ -44,7 +44,7 @@ def steps_of(target: tcpx.Target) -> Iterator[Step]:
             head = [*(["costs:"] if kind == next(iter(KINDS)) else []), f"  {kind}:"] if number == 0 else []
             yield Step(
                 f"costs of {kind}, {number + 1}",
-                lambda head=head, level=level: [*head, f"    {level.entry(level.lines(target))}"],
+                lambda head=head, level=level: [*head, f"    {level.entry_or_known(level.lines(target))}"],
             )
 
 

@@ -29,6 +29,9 @@ BEYOND: Final = 2
 """The last level is measured with as many times the bytes of the one before."""
 BATCH: Final = 2
 UNSETTLED: Final = "unsettled: other programs ran"
+KEPT: Final = "the table's: times did not settle"
+FEWEST_ROWS: Final = 2
+"""Numbers of rows of which the times of each shape have to settle: a line goes through two."""
 _TEXT: Final = """\
 func @f(%x: tensor<{left}xf32>, %w: tensor<{right}xf32>) -> tensor<{out}xf32> {{
 {made}  %y = tcp.contract(%x, %{factor}) {{lhs = {lhs}, rhs = {rhs}, out = {dims}}} : tensor<{out}xf32>
@@ -92,37 +95,53 @@ class Lines:
 @frozen
 class Level:
     """A line of a table that is to be measured: right factors of at most `limit` bytes, None for any, by one of
-    `size`."""
+    `size`; `known` are the lines that the table has."""
 
     kind: str
     limit: int | None
     size: int
+    known: Mapping[str, tuple[float, float]]
 
     def lines(self, target: tcpx.Target, plan: Plan = QUICK) -> Lines:
-        """What the recipes take. Raises CompileError."""
+        """What the recipes take. Times that did not settle do not count where enough others did. Raises
+        CompileError."""
         kind = KINDS[self.kind]
-        times: dict[str, list[tuple[int, float]]] = {}
-        settled: list[bool] = []
-        for (n, k), m in product(shapes_of(self.size), plan.rows):
+        shapes = list(shapes_of(self.size))
+        points: list[tuple[tuple[int, int], int, Mapping[str, float], bool]] = []
+        for (n, k), m in product(shapes, plan.rows):
             found, is_settled = settled_seconds(kernels(kind, (m, n, k), target), plan.patience, plan.seconds)
-            settled.append(is_settled)
-            for recipe, seconds in found.items():
+            points.append(((n, k), m, found, is_settled))
+        counts = [sum(is_settled for shape, *_, is_settled in points if shape == known) for known in shapes]
+        is_settled = min(counts) >= min(FEWEST_ROWS, len(plan.rows))
+        times: dict[str, list[tuple[int, float]]] = {}
+        for (n, k), m, found, counts_here in points:
+            for recipe, seconds in found.items() if counts_here or not is_settled else ():
                 elements = n * k * (BATCH if "b" in kind.lhs else 1)
                 times.setdefault(recipe, []).append((m, seconds * 1e12 / elements))
-        return Lines({recipe: line(*zip(*points, strict=True)) for recipe, points in times.items()}, all(settled))
+        return Lines({recipe: line(*zip(*taken, strict=True)) for recipe, taken in times.items()}, is_settled)
 
     def entry(self, lines: Lines) -> str:
         """As it stands in a table."""
+        return self._text(lines.by_recipe) + ("" if lines.is_settled else f"   # {UNSETTLED}")
+
+    def entry_or_known(self, lines: Lines) -> str:
+        """As it stands in a table: what the table has where the times did not settle."""
+        if lines.is_settled:
+            return self.entry(lines)
+        return f"{self._text(self.known)}   # {KEPT}"
+
+    def _text(self, lines: Mapping[str, tuple[float, float]]) -> str:
         limit = [f"bytes: {self.limit}"] if self.limit is not None else []
-        shown = [f"{name}: [{start:.1f}, {row:.1f}]" for name, (start, row) in lines.by_recipe.items()]
-        return f"- {{{', '.join([*limit, *shown])}}}{'' if lines.is_settled else f'   # {UNSETTLED}'}"
+        shown = [f"{name}: [{start:.1f}, {row:.1f}]" for name, (start, row) in lines.items()]
+        return f"- {{{', '.join([*limit, *shown])}}}"
 
 
 def levels_of(name: str, target: tcpx.Target) -> Iterator[Level]:
     """The lines of one kind that the table of a target has."""
-    limits = [level.most_bytes for level in target.costs[name]]
-    for limit, size in zip(limits, sizes_of(limits), strict=True):
-        yield Level(name, limit, size)
+    levels = target.costs[name]
+    for level, size in zip(levels, sizes_of([level.most_bytes for level in levels]), strict=True):
+        known = {recipe: (line.start, line.row) for recipe, line in level.lines.items()}
+        yield Level(name, level.most_bytes, size, known)
 
 
 def shapes_of(size: int) -> Iterator[tuple[int, int]]:

@@ -50,11 +50,12 @@ def test_what_is_measured_is_kept_used_shown_and_removed(tcpx_command: Command, 
 
 
 def test_what_did_not_settle_is_said(tcpx_command: Command, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = "    - {large: [0, 3]}   # unsettled: other programs ran"
+    line = "    - {large: [0, 3]}   # the table's: times did not settle"
     monkeypatch.setattr("tcpx.cli.calibrate.steps_of", lambda _: [Step("costs", lambda: ["costs:", "  rows:", line])])
     done = tcpx_command("calibrate")
     assert done.status == 0
-    assert done.err == "warning: 1 line did not settle: calibrate again while this machine does nothing else\n"
+    again = "calibrate again while this machine does nothing else"
+    assert done.err == f"warning: 1 line did not settle, so that the table's stay: {again}\n"
     assert tcpx.load_target("native").costs["rows"][0].lines["large"].row == 3
 
 

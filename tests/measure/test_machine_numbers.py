@@ -58,13 +58,34 @@ def test_each_kind_is_a_product_that_its_recipes_compute() -> None:
 
 def test_what_a_recipe_cannot_compute_has_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipe_lines, "settled_seconds", lambda runs, *_: (dict.fromkeys(runs, 1e-6), False))
-    level = Level("batch_columns", 1 << 11, 1 << 11)
+    level = Level("batch_columns", 1 << 11, 1 << 11, {"columns": (0.0, 10.0)})
     found = level.lines(TARGET, recipe_lines.Plan(rows=(2,)))
     assert found.by_recipe.keys() <= set(KINDS["batch_columns"].recipes)
     assert not found.is_settled
     entry = "- {bytes: 2048, large: [1.2, 10.0]}"
     assert level.entry(Lines({"large": (1.25, 10.0)}, True)) == entry
+    assert level.entry_or_known(Lines({"large": (1.25, 10.0)}, True)) == entry
     assert level.entry(Lines({"large": (1.25, 10.0)}, False)) == f"{entry}   # unsettled: other programs ran"
+    kept = "- {bytes: 2048, columns: [0.0, 10.0]}   # the table's: times did not settle"
+    assert level.entry_or_known(Lines({"large": (1.25, 10.0)}, False)) == kept
+
+
+@pytest.mark.parametrize(("settled", "is_settled"), [((1, 2), True), ((1, 4), True), ((4,), False)])
+def test_times_that_did_not_settle_do_not_count(
+    monkeypatch: pytest.MonkeyPatch, settled: tuple[int, ...], is_settled: bool
+) -> None:
+    level = Level("rows", None, 1 << 16, {})
+    monkeypatch.setattr(recipe_lines, "kernels", lambda _, shape, __: {"large": shape})
+
+    def timed(runs: dict[str, tuple[int, int, int]], *_: object) -> tuple[dict[str, float], bool]:
+        m, n, k = runs["large"]
+        return {"large": n * k * 1e-12 * (10 + 2 * m if m in settled else 999)}, m in settled
+
+    monkeypatch.setattr(recipe_lines, "settled_seconds", timed)
+    found = level.lines(TARGET, recipe_lines.Plan(rows=(1, 2, 4)))
+    assert found.is_settled is is_settled
+    if is_settled:
+        assert found.by_recipe["large"] == pytest.approx((10.0, 2.0))
 
 
 def test_times_settle_where_the_two_least_agree() -> None:
