@@ -4,6 +4,8 @@ gcc's libgomp lets a thread that waits run in circles for milliseconds. Beside o
 the thread that it waits for: see docs/adr/0018-threads-wait-briefly.md. LLVM's runtime offers its CPU to others while
 it waits, and is left as it is.
 
+A thread that may use one CPU runs parallel loops alone: two threads would take turns, and wait for each other.
+
 A child process has only the thread that called `fork`. libgomp does not notice: it would wait for ever for the other
 threads of the team with which that thread ran a parallel loop before. LLVM's runtime starts new ones.
 """
@@ -15,8 +17,12 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
+from tcpx.processor import cpu_flags
+
 SPIN_COUNT: Final = 500
 """Turns that a thread of libgomp waits before it sleeps: 10 to 25 us, about what it takes to wake it."""
+VIRTUAL_SPIN_COUNT: Final = 2000
+"""The same in a virtual machine, where a CPU that sleeps is woken by way of the host: 30 to 60 us."""
 _SPIN_VARIABLE: Final = "GOMP_SPINCOUNT"
 _CHOICES: Final = (_SPIN_VARIABLE, "OMP_WAIT_POLICY")
 _WARNING: Final = (
@@ -28,7 +34,7 @@ _WARNING: Final = (
 
 @contextmanager
 def brief_waits() -> Generator[None]:
-    """A libgomp that is loaded within lets its threads sleep after `SPIN_COUNT` turns, unless the environment says how
+    """A libgomp that is loaded within lets its threads sleep after `spin_count` turns, unless the environment says how
     threads wait.
 
     libgomp reads this from the environment of the process when it is loaded, and never again. `os.environ` does not
@@ -37,15 +43,21 @@ def brief_waits() -> Generator[None]:
     if any(name in os.environ for name in _CHOICES):
         yield
         return
-    os.putenv(_SPIN_VARIABLE, str(SPIN_COUNT))
+    os.putenv(_SPIN_VARIABLE, str(spin_count()))
     try:
         yield
     finally:
         os.unsetenv(_SPIN_VARIABLE)
 
 
+def spin_count() -> int:
+    """Turns for which a thread waits on this machine: about as long as it takes to wake it."""
+    return VIRTUAL_SPIN_COUNT if "hypervisor" in cpu_flags() else SPIN_COUNT
+
+
 class Team(threading.local):
-    """Whether the calling thread can enter parallel loops. A kernel calls `prepare` where `is_ready` is false."""
+    """Whether the calling thread can enter parallel loops. A kernel calls `prepare` where `is_ready` is false: at the
+    first call of each thread, which asks how many CPUs it may use."""
 
     has_warned = False
     """Whether this process, or one that it was forked from, has warned."""
@@ -57,7 +69,8 @@ class Team(threading.local):
         self._limit_levels = limit_levels
 
     def prepare(self, stacklevel: int) -> None:
-        """Run parallel loops of the calling thread on one thread, with a warning, where its team was lost.
+        """Run parallel loops of the calling thread on one thread where it may use one CPU; with a warning, where its
+        team was lost.
 
         `stacklevel` is that of `warnings.warn` if it were called in place of this.
         """
@@ -66,6 +79,8 @@ class Team(threading.local):
             if not Team.has_warned:
                 Team.has_warned = True
                 warnings.warn(_WARNING, RuntimeWarning, stacklevel + 1)
+        elif len(os.sched_getaffinity(0)) == 1:
+            self._limit_levels(0)
         self.is_ready = True
 
     def forked(self) -> None:

@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from tcpx.emit_c import openmp
+from tcpx.measure.pinned_threads import available_cpus
+
 CODE = """
 import ctypes, os
 import tcpx
@@ -45,8 +48,31 @@ def setting(text: str, name: str) -> str:
 def test_threads_wait_briefly() -> None:
     """libgomp's own 300,000 turns are milliseconds of a CPU that another thread, or program, could use."""
     environment, shown = run(2)
-    assert setting(shown, "GOMP_SPINCOUNT") == "500"
+    assert setting(shown, "GOMP_SPINCOUNT") == str(openmp.spin_count())
     assert environment == "True None"  # nothing is left behind: not for Python, C, or child processes
+
+
+def test_threads_wait_longer_in_a_virtual_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it takes to wake one: there, a CPU that sleeps is woken by way of the host."""
+    monkeypatch.setattr(openmp, "cpu_flags", lambda: frozenset({"avx2"}))
+    assert openmp.spin_count() == 500
+    monkeypatch.setattr(openmp, "cpu_flags", lambda: frozenset({"avx2", "hypervisor"}))
+    assert openmp.spin_count() == 2000
+
+
+def test_where_one_cpu_is_usable_nobody_else_is_waited_for() -> None:
+    """A kernel for two threads starts none there; where there are two CPUs, it does."""
+    call = "x = np.ones((512, 512), np.float32)\nkernel(x, x)\nprint(len(os.listdir('/proc/self/task')))"
+    pinned = "import os\nimport numpy as np\nos.sched_setaffinity(0, list(os.sched_getaffinity(0))[:CPUS])\n"
+    code = CODE.replace("64x64", "512x512").replace("THREADS", "2")
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+
+    def tasks(cpus: int) -> int:
+        command = [sys.executable, "-c", pinned.replace("CPUS", str(cpus)) + code + call]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, timeout=120)
+        return int(done.stdout.split()[-1])
+
+    assert tasks(2) - tasks(1) == min(len(available_cpus()), 2) - 1
 
 
 @pytest.mark.parametrize(
