@@ -53,7 +53,7 @@ PRODUCT: Final = """\
 WITHIN: Final = 1.03
 """A winner that takes no more of the library's time is as fast as its choice."""
 SCHEDULE: Final = """\
-language 1
+language 2
 import "bad_gemm.tcps" as gemm
 
 schedule tuned(root: func) {

@@ -11,7 +11,7 @@ from tcpx.api import apply_schedule, program_or_default
 from tcpx.installed import LIBRARY
 from tcpx.interp import KnobUse, ParamValue
 from tcpx.loading import PayloadLike, module_of
-from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ScheduleError
 from tcpx.records import frozen
 from tcpx.source import emit
 from tcpx.target import Target
@@ -58,7 +58,7 @@ def freeze(
         for held, given in ((program, params), (made, None))
     )
     if before != after:
-        raise _ambiguous(run.knobs)
+        raise _mixed(program) if len({unit.language for unit in program.units}) > 1 else _ambiguous(run.knobs)
     return text
 
 
@@ -103,13 +103,13 @@ class Frozen:
         """The frozen syntax tree: what the schedule needs, in front of it."""
         main = self._program.main
         schedule = next(iter(main.schedules.values()))
-        first = next(item for item in main.file.items if isinstance(item, ast.Language))
+        oldest = ast.Language(min(unit.language for unit in self._program.units), location=main.file.items[0].location)
         needed: dict[str, Declared] = {}
         made = self._frozen(schedule, main, needed)
         if made.expects and not made.expects.lstrip().startswith("("):
             target = Path(main.file.path).parent / made.expects
             made = replace(made, expects=os.path.relpath(target, self._folder))
-        return ast.File((first, *needed.values(), made), "<frozen>")
+        return ast.File((oldest, *needed.values(), made), "<frozen>")
 
     def text_of_sequences(self, with_language: bool = True) -> str:
         """All of it, with the schedule as a sequence of its name and the suffix."""
@@ -269,6 +269,18 @@ def _is_named(subject: str, name: str, at: Location) -> ast.Expression:
 
 def _place(where: Location) -> Place:
     return where.file, where.line, where.column
+
+
+def _mixed(program: Program) -> ScheduleError:
+    found = ", ".join(f"{Path(unit.file.path).name} (language {unit.language})" for unit in program.units)
+    return ScheduleError(
+        Diagnostic(
+            "the files of the schedule mean something else in one version of the language",
+            required="files in one version",
+            found=found,
+            fix=Direction("`tcpx fmt --upgrade` the older ones first"),
+        )
+    )
 
 
 def _ambiguous(uses: Sequence[KnobUse]) -> ScheduleError:

@@ -16,6 +16,7 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.grouping import dissolve_all
 from tcpx.transform.language.loader import Program, program_of_text
+from tcpx.transform.language_versions import NEWEST
 from tcpx.transform.ops.bufferize import bufferize_one
 from tcpx.transform.ops.plan_memory import plan_one
 from tcpx.transform.outlining import drop_unused_arguments, serial_versions
@@ -26,7 +27,7 @@ from tcpx.transform.vectors.selection import select_instructions
 StepDone = Callable[[str], None]
 """Called with the name of each step of the lowering when it is done."""
 
-NOTHING: Final = "language 1\nschedule default(root: func) {}\n"
+NOTHING: Final = f"language {NEWEST}\nschedule default(root: func) {{}}\n"
 START: Final = 0
 """The mark of a rewriter that has changed nothing yet."""
 

@@ -42,7 +42,7 @@ MOST_KERNELS: Final = 16
 """Of a session: one for each combination of values of inputs that have to be constant."""
 
 
-BLOCKS: Final = """language 1
+BLOCKS: Final = """language 2
 import "lib/attention.tcps" as attention
 schedule blocks(root: func) {
   attention.masks(root)  // of positions, which would be data where they are arguments

@@ -56,6 +56,7 @@ from tcpx.transform.language.loader import schedule_text
 from tcpx.transform.loop_nest import loop_nest
 from tcpx.tune import tune_by_kernel
 from tcpx.tuned import TunedRecord
+from tcpx.upgrade import Upgraded, upgrade_schedules
 from tcpx.verification import (
     Bisection,
     SpeedBisection,
@@ -107,6 +108,7 @@ __all__ = [
     "TraceEntry",
     "Transform",
     "TunedRecord",
+    "Upgraded",
     "ValueBisection",
     "Variable",
     "VerifyError",
@@ -149,6 +151,7 @@ __all__ = [
     "tune",
     "tune_by_kernel",
     "tuned_record",
+    "upgrade_schedules",
     "verify_rows",
     "verify_steps",
 ]

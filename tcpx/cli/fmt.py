@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from io import TextIOWrapper
 from pathlib import Path
@@ -21,13 +21,25 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a file is not formatted")
     parser.add_argument("--diff", action="store_true", help="write nothing; print what would change")
+    parser.add_argument(
+        "--upgrade", action="store_true", help="bring files to the newest version of the language, in the same meaning"
+    )
+    parser.add_argument(
+        "--payload",
+        action="append",
+        default=[],
+        metavar="PAYLOAD",
+        help="with --upgrade: a payload or model that the schedules run on; may be repeated; default: what they expect",
+    )
 
 
 def _execute(options: argparse.Namespace) -> int:
+    if options.payload and not options.upgrade:
+        raise UsageError("required --upgrade beside --payload, found --payload alone")
+    texts = {name: _standard_input() if name == STDIN else _read(name) for name in _names(options.files)}
     changed = 0
-    for name in _names(options.files):
-        text = _standard_input() if name == STDIN else _read(name)
-        formatted = tcpx.format_schedule(text, "<stdin>" if name == STDIN else name)
+    for name, formatted in _formatted(texts, options):
+        text = texts[name]
         changed += formatted != text
         if options.diff:
             print(_difference(text, formatted, name), end="")
@@ -38,6 +50,23 @@ def _execute(options: argparse.Namespace) -> int:
             if not options.check:
                 Path(name).write_bytes(formatted.encode())
     return 1 if options.check and changed else 0
+
+
+def _formatted(texts: Mapping[str, str], options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The files with their new texts. What an upgrade changes is said beside the output."""
+    if not options.upgrade:
+        yield from ((name, tcpx.format_schedule(text, _shown(name))) for name, text in texts.items())
+        return
+    done = tcpx.upgrade_schedules({_shown(name): text for name, text in texts.items()}, options.payload)
+    for name in texts:
+        upgraded = done[_shown(name)]
+        for line in upgraded.changes:
+            print(f"{_shown(name)}:{line}", file=sys.stderr if name == STDIN else sys.stdout)
+        yield name, upgraded.text
+
+
+def _shown(name: str) -> str:
+    return "<stdin>" if name == STDIN else name
 
 
 def _names(files: list[str]) -> Iterator[str]:
@@ -83,7 +112,7 @@ FMT = Subcommand(
     name="fmt",
     summary="format schedules",
     description="Write schedules (.tcps) in the one format: comments stay, the syntax tree stays, formatting twice\n"
-    "changes nothing more. Payloads (.tcp) are not formatted.",
+    "changes nothing more. Payloads (.tcp) are not formatted. --upgrade brings schedules to the newest `language`.",
     example="tcpx fmt --check schedules",
     add_arguments=_add_arguments,
     execute=_execute,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ParseError, ScheduleError, VerifyError
-from tcpx.payload.ir import FuncOp
+from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.structural_difference import Difference, signature_differences, structural_differences
 from tcpx.payload.structure import fingerprint
 from tcpx.payload.text.file import UnreadableError, read_text, unusual_path
@@ -21,13 +21,12 @@ def check_contract(program: Program, schedule: ast.Schedule, func: FuncOp) -> No
     expects = schedule.expects
     if not expects:
         return
-    if expects.lstrip().startswith("("):
-        expected = _signature(schedule)
-        found = signature_differences(expected, func)
+    if _is_signature(expects):
+        found = signature_differences(_signature(schedule), func)
         if found:
             raise _refused(schedule, found, f"a function {expects}", f"@{func.name}: {_types_of(func)}")
         return
-    expected = _payload(program, schedule)
+    expected = _payload(program, schedule).main
     required = f"the structure of @{expected.name} in {expects} (fingerprint {fingerprint(expected)})"
     found = structural_differences(expected, func)
     if found:
@@ -50,14 +49,24 @@ def _refused(schedule: ast.Schedule, found: tuple[Difference, ...], required: st
     )
 
 
-def _payload(program: Program, schedule: ast.Schedule) -> FuncOp:
-    """The function in the payload file that `expects` names, beside the schedule."""
+def expected_payload(program: Program, schedule: ast.Schedule) -> Module | None:
+    """The payload of the file that a schedule expects; None for a signature, or for none. Raises ScheduleError."""
+    expects = schedule.expects
+    return None if not expects or _is_signature(expects) else _payload(program, schedule)
+
+
+def _is_signature(expects: str) -> bool:
+    return expects.lstrip().startswith("(")
+
+
+def _payload(program: Program, schedule: ast.Schedule) -> Module:
+    """The payload file that `expects` names, beside the schedule."""
     path = Path(program.main.file.path).parent / schedule.expects
     try:
         strange = unusual_path(schedule.expects, [path], ".tcp")
         if strange:
             raise UnreadableError(Location(schedule.expects, 1, 1), strange)
-        return parse(read_text(path), str(path), path.parent).main
+        return parse(read_text(path), str(path), path.parent)
     except (UnreadableError, ParseError, VerifyError, OSError, ValueError, RuntimeError) as error:
         known = error.diagnostic if isinstance(error, ParseError | VerifyError) else None
         raise ScheduleError(

@@ -124,7 +124,14 @@ def _versions(
     recording = Recording.begin(state)
     where = statement.location
     ops = _targets(statement, state, frame)
-    context = TransformContext(state.rewriter, state.target, state.threads, where, handle_name=frame.handle_name)
+    context = TransformContext(
+        state.rewriter,
+        state.target,
+        state.threads,
+        where,
+        handle_name=frame.handle_name,
+        language=frame.unit.language,
+    )
     try:
         versions = specialize_when(context, ops, predicates, failure)
     except VerifyError as error:

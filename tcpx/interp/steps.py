@@ -51,7 +51,9 @@ def run_step(
     where = statement.location
     rewriter = state.rewriter
     recording = Recording.begin(state)
-    context = TransformContext(rewriter, state.target, state.threads, where, handle_name=frame.handle_name)
+    context = TransformContext(
+        rewriter, state.target, state.threads, where, handle_name=frame.handle_name, language=frame.unit.language
+    )
     first_place: Location | None = None
     made: Prepared | None = None
     try:
@@ -81,6 +83,7 @@ def run_step(
     state.trace.output += [OutputLine(text, where) for text in context.remarks]
     if not state.program.is_of_library(where):
         state.trace.remarks += context.warnings
+    state.trace.outdated.update(dict.fromkeys((each, where) for each in context.outdated))
     state.handles.note_ends(where)
     if transform.marks:
         state.marked.update(dict.fromkeys(marks - {mark for op in context.unchanged for mark in marks_of(op)}))

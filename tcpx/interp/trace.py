@@ -8,6 +8,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.plurals import counted
 from tcpx.records import brief, frozen
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language_versions import Difference
 from tcpx.transform.loop_nest import Nest
 
 
@@ -99,6 +100,9 @@ class Trace:
     """What `else remark` stands behind and has not failed."""
     remarks: list[Diagnostic] = field(default_factory=list[Diagnostic])
     """What `else remark` says of operations that are left as they are: warnings."""
+
+    outdated: dict[tuple[Difference, Location], None] = field(default_factory=dict[tuple[Difference, Location], None])
+    """Statements that did what only an older version of the language does, also in what was taken back."""
 
     def __repr__(self) -> str:
         return brief("Trace", f"of {len(self.entries)} step(s), {len(self.remarks)} remark(s)")

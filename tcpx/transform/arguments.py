@@ -17,6 +17,7 @@ from tcpx.payload.types import ScalarType
 from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.editing import source_name
+from tcpx.transform.language_versions import NEWEST, Difference
 
 
 @frozen
@@ -259,6 +260,10 @@ class TransformContext:
     """Operations that the step was given and left where they are: it does not count as their schedule."""
     handle_name: Callable[[Operation], str | None] = field(default=lambda _: None)
     """The name that the schedule has for a handle of an operation, where it has one."""
+    language: int = NEWEST
+    """The version of the schedule language that the statement is in."""
+    outdated: list[Difference] = field(default_factory=list[Difference])
+    """What the step did as an older version of the language has it."""
 
     def name_of(self, op: Operation) -> str:
         """What a statement that is offered calls an operation: its handle, or else its name in the payload."""
@@ -308,6 +313,15 @@ class TransformContext:
             self.warnings.append(
                 Diagnostic(message, Kind.WARNING, self.location, place, required=required, found=found, fix=fix)
             )
+
+    def refuse_since(
+        self, difference: Difference, message: str, op: Operation, required: str, found: str, fix: str
+    ) -> None:
+        """Raise what a version of the language refuses; in an older one, warn of it."""
+        if difference.holds(self.language):
+            raise self.fail(message, op, required, found, fix)
+        self.warn(message, op, required, found, fix)
+        self.outdated.append(difference)
 
     def remark(self, text: str) -> None:
         """Tell the user something once the step is committed."""

@@ -34,7 +34,7 @@ from tcpx.transform.destinations import (
 from tcpx.transform.editing import Copies, erase_dead, first_change, kept_of, read_subset, source_name, whole_of
 from tcpx.transform.loop_order import check_counted
 from tcpx.transform.payload_names import payload_name
-from tcpx.transform.recomputation import check_indices, warn_of_copies
+from tcpx.transform.recomputation import Again, check_copies, check_indices
 from tcpx.transform.static_tiles import padded_tile
 from tcpx.transform.tiling import accumulator_padding, pad_value_to
 from tcpx.transform.visible import keep_visible
@@ -572,9 +572,7 @@ def _is_read_in_steps(op: Operation) -> bool:
     return any(isinstance(user, Materialize) and user.subset.has_steps for user in op.results[0].users)
 
 
-def fuse_producer(
-    ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool, is_kept: bool = False
-) -> None:
+def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, again: Again, is_kept: bool = False) -> None:
     """Compute `producer` tile by tile inside `into`, where its result is read, or where it starts a reduction.
 
     If it `is_kept`, the loops also yield its tiles, for its other users.
@@ -582,15 +580,15 @@ def fuse_producer(
     for result in producer.results:
         _sink_reads(ctx.rewriter, result, into)
     is_read = _reads(producer, into)
-    if (not recompute and is_read) or not (is_read or _starts(producer, into)):
-        _fuse_path(ctx, _between(producer, into), into, recompute)
+    if (not again.always and is_read) or not (is_read or _starts(producer, into)):
+        _fuse_path(ctx, _between(producer, into), into, again)
         if producer.parent is None:  # it was moved with its consumer
             return
         for result in producer.results:
             _sink_reads(ctx.rewriter, result, into)
     inside = _reads(producer, into)
     if inside:
-        _fuse_reads(ctx, producer, into, inside, recompute, is_kept)
+        _fuse_reads(ctx, producer, into, inside, again, is_kept)
     elif is_kept:
         raise ctx.fail(
             f"no operation in the loop {into.name} reads %{producer.name}",
@@ -600,7 +598,7 @@ def fuse_producer(
             fix="leave `keep` out",
         )
     elif _starts(producer, into):
-        _fuse_start(ctx, producer, into, recompute)
+        _fuse_start(ctx, producer, into, again)
     else:
         raise ctx.fail(
             f"the loop {into.name} does not use %{producer.name}",
@@ -621,14 +619,14 @@ def _reads(producer: Tileable, into: Loop) -> list[Operation]:
     return [user for user in users if user is not into and user.is_in(into)]
 
 
-def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, recompute: bool) -> None:
+def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, again: Again) -> None:
     """Fuse operations on the paths from a producer to `into`, the last one first; data movement is copied with its
     consumer."""
     for op in reversed(path):
         for result in op.results:
             _sink_reads(ctx.rewriter, result, into)
         if _reads(op, into) or not (isinstance(op, Structured) and op.is_movement):
-            fuse_producer(ctx, op, into, recompute)
+            fuse_producer(ctx, op, into, again)
 
 
 def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
@@ -673,12 +671,12 @@ def _fuse_reads(
     producer: Tileable,
     into: Loop,
     inside: Sequence[Operation],
-    recompute: bool,
+    again: Again,
     is_kept: bool,
 ) -> None:
     rewriter = ctx.rewriter
     outside = [u for result in producer.results for u in result.users if u is into or not u.is_in(into)]
-    if outside and not (recompute or is_kept):
+    if outside and not (again.always or is_kept):
         raise ctx.fail(
             f"%{producer.name} is also used outside the loop {into.name}",
             op=producer,
@@ -693,12 +691,12 @@ def _fuse_reads(
     for user in sorted(inside, key=lambda u: _replaced(u).order):
         box = _box_read(producer, user)
         shown = [producer.result_tile(box, k) for k in range(len(producer.results))]
-        if not (recompute or is_kept):
+        if not (again.always or is_kept):
             check_indices(ctx, producer, into, user, shown)
         _pull_at(ctx, producer, user, dead, copies, pulled)
         tiles.setdefault(copies[producer][-1], shown)
-    if not recompute:
-        warn_of_copies(ctx, producer, into, tiles)
+    if not (again.always or again.at_offsets):
+        check_copies(ctx, producer, into, tiles)
     if is_kept:
         outside = []
         anchor = keep_visible(ctx, producer, into, tiles)
@@ -792,13 +790,13 @@ def _replaced(user: Operation) -> Operation:
     return pad if isinstance(pad, Tileable) and pad.is_free and new.padded_behind(pad) is not None else user
 
 
-def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool) -> None:
+def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, again: Again) -> None:
     """Compute `producer`, the start of chains of destinations, on the first step of a reduction.
 
     A producer without operands, such as a fill, is copied for its other users without `recompute`.
     """
     rewriter = ctx.rewriter
-    starts = [_start(ctx, producer, result, into, recompute) for result in producer.results if result.uses]
+    starts = [_start(ctx, producer, result, into, again) for result in producer.results if result.uses]
     several = starts if len(starts) > 1 else []
     boxes = {start.boxes(producer) for start in several}
     reductions, block = starts[0].chain.reductions, starts[0].target.parent
@@ -869,13 +867,13 @@ class _Start:
         return _boxes_to_pull(producer, self.result, self.chain.global_tile(), self.shape)
 
 
-def _start(ctx: TransformContext, producer: Tileable, result: Value, into: Loop, recompute: bool) -> _Start:
+def _start(ctx: TransformContext, producer: Tileable, result: Value, into: Loop, again: Again) -> _Start:
     """How a result starts the destinations of a loop, if that is its only use there."""
     chain = chain_into(result, into)
     inner = chain.links[-1] if chain is not None else None
     dest = inner.loop.destinations[inner.index] if inner is not None else None
     reads = [u for u in dest.users if isinstance(u, Materialize)] if dest is not None else []
-    if chain is None or len(reads) != 1 or (len(result.uses) != 1 and producer.operands and not recompute):
+    if chain is None or len(reads) != 1 or (len(result.uses) != 1 and producer.operands and not again.always):
         raise ctx.fail(
             f"%{payload_name(result)} does not only start the destination of {into.name}",
             op=producer,

@@ -1,4 +1,4 @@
-"""Fusion that computes elements more than once: refused where indices select them, said at several offsets."""
+"""Fusion that computes elements more than once: where indices select them, and at several offsets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,8 +7,18 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import Loop, Materialize, runs_at_most_once
 from tcpx.payload.subsets import Tile, disjoint, disjoint_between_iterations
+from tcpx.records import frozen
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import is_stepped_by
+from tcpx.transform.language_versions import COPIES
+
+
+@frozen
+class Again:
+    """What a fusion may compute more than once: `always`, for other users, offsets and iterations, or at offsets."""
+
+    always: bool = False
+    at_offsets: bool = False
 
 
 def check_indices(
@@ -32,10 +42,11 @@ def check_indices(
         )
 
 
-def warn_of_copies(
+def check_copies(
     ctx: TransformContext, producer: Tileable, into: Loop, tiles: Mapping[Operation, Sequence[Tile]]
 ) -> None:
-    """Warn if the loop computes elements of a producer more than once, for readers at several offsets."""
+    """Refuse that the loop computes elements of a producer more than once, for readers at several offsets; in
+    `language 1`, warn of it."""
     if isinstance(producer, Structured) and producer.is_movement:
         return
     blocks = dict[Block | None, list[Sequence[Tile]]]()
@@ -43,12 +54,13 @@ def warn_of_copies(
         blocks.setdefault(made.parent, []).append(shown)
     most = max(blocks.values(), key=len, default=list[Sequence[Tile]]())
     if len(most) > 1 and any(_overlap(a, b, into) for k, a in enumerate(most) for b in most[:k]):
-        ctx.warn(
+        ctx.refuse_since(
+            COPIES,
             f"each iteration of {into.name} computes %{producer.name} {len(most)} times",
             producer,
-            required="a producer that the loop reads at one offset, or `recompute: true`",
+            required="a producer that the loop reads at one offset, `offsets: true` or `recompute: true`",
             found="; ".join(shown[0].text() for shown in most[:3]) + "; .." * (len(most) > 3),
-            fix="`recompute: true` says that this is meant; without this statement it is computed once, and stored",
+            fix="`offsets: true` says that this is meant; without this statement it is computed once, and stored",
         )
 
 

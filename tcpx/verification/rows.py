@@ -59,7 +59,7 @@ def _verify_vector_rows(rows: Sequence[InstructionRow], target: Target) -> Itera
 
 def _verify_row(row: KernelRow, target: Target, sanitize: bool, seed: int) -> Diagnostic | None:
     module, op = _payload(row)
-    schedule = f'language 1\nschedule s(root: func) {{ lower_to(match one "{op.name}" in root, {row.name}) }}'
+    schedule = f'language 2\nschedule s(root: func) {{ lower_to(match one "{op.name}" in root, {row.name}) }}'
     kernel = compile(module, parse_schedule(schedule), target=target, sanitize=sanitize)
     strided = strided_positions(module.main)
     ends = {symbol: (symbol.upper, symbol.upper - 1) for symbol in module.main.symbols if symbol.upper is not None}

@@ -26,7 +26,7 @@ def test_a_schedule_of_the_library(tcpx_command: Command, tmp_path: Path) -> Non
     done = tcpx_command("check", "-s", "models/minilm.tcps")
     assert (done.status, done.err) == (0, "")
     (tmp_path / "models").mkdir()
-    (tmp_path / "models/minilm.tcps").write_text("language 2")
+    (tmp_path / "models/minilm.tcps").write_text("language 3")
     assert tcpx_command("check", "-s", str(tmp_path / "models/minilm.tcps")).status == 1
     assert "cannot read" in tcpx_command("check", "-s", "models/none.tcps").err
     assert "cannot read" in tcpx_command("check", "-s", f"{'long' * 1000}.tcps").err

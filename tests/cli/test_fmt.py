@@ -25,6 +25,50 @@ def test_writes_files_and_folders(tmp_path: Path, tcpx_command: Command) -> None
     assert (again.status, again.out, again.err) == (0, "", "")
 
 
+BLURRED = """\
+func @f(%x: tensor<[N + 1]xf32>, %z: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N: 0..] {
+  %p = tcp.exp(%x) : tensor<[N + 1]xf32>
+  %a = tcp.slice(%p) {offsets = [0]} : tensor<[N]xf32>
+  %b = tcp.slice(%p) {offsets = [1]} : tensor<[N]xf32>
+  %s = tcp.add(%a, %z) : tensor<[N]xf32>
+  %y = tcp.add(%s, %b) : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+OLD = """\
+language 1
+
+schedule s(root: func) {
+  let i = tile(match one "y" in root, [d0: 4])  // rows
+  fuse(match one "p" in root, into: i)
+}
+"""
+
+
+def test_upgrade(tmp_path: Path, tcpx_command: Command) -> None:
+    path, payload = tmp_path / "a.tcps", tmp_path / "f.tcp"
+    path.write_text(OLD)
+    payload.write_text(BLURRED)
+    changes = f"{path}:1: language 2, was 1\n{path}:5: offsets: true, which `fuse` did in language 1\n"
+    checked = tcpx_command("fmt", "--upgrade", "--check", str(path))
+    assert (checked.status, checked.out) == (1, f"{changes}{path}: is not formatted\n")
+    done = tcpx_command("fmt", "--upgrade", str(path), "--payload", str(payload))
+    assert (done.status, done.out, done.err) == (0, f"{changes}{path}: formatted\n", "")
+    assert 'fuse(match one "p" in root, into: i, offsets: true)\n' in path.read_text()
+    again = tcpx_command("fmt", "--upgrade", "--check", str(path))
+    assert (again.status, again.out, again.err) == (0, "", "")
+    assert tcpx_command("check", str(payload), "-s", str(path)).status == 0
+    alone = tcpx_command("fmt", "--payload", str(payload), str(path))
+    assert (alone.status, "--upgrade beside --payload" in alone.err) == (2, True)
+
+
+def test_upgrade_of_standard_input(tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(UGLY))
+    done = tcpx_command("fmt", "--upgrade", "-")
+    assert (done.status, done.out) == (0, NICE.replace("language 1", "language 2"))
+    assert done.err == "<stdin>:1: language 2, was 1\n"
+
+
 def test_a_byte_order_mark_goes(tmp_path: Path, tcpx_command: Command) -> None:
     path = tmp_path / "a.tcps"
     path.write_text(UGLY, encoding="utf-8-sig")

@@ -161,7 +161,7 @@ def test_a_producer_that_is_read_at_several_offsets_is_computed_several_times_wi
     done = run(BLUR, body + fuse)
     (said,) = done.remarks
     assert said.message == "each iteration of y/d01 computes %p 3 times"
-    assert said.required == "a producer that the loop reads at one offset, or `recompute: true`"
+    assert said.required == "a producer that the loop reads at one offset, `offsets: true` or `recompute: true`"
     quiet = run(BLUR, body + fuse.replace("into: i)", "into: i, recompute: true)"))
     assert quiet.remarks == ()
     halves = BLUR.replace("[N + 2]", "[3*N]").replace("[1]}", "[N]}").replace("[2]}", "[2*N]}")

@@ -18,6 +18,7 @@ from tcpx.transform.language.kinds import MAPS
 from tcpx.transform.language.loader import Unit
 from tcpx.transform.language.other_systems import DIALECTS, OTHER_SYSTEMS, of_method
 from tcpx.transform.language.printed_expressions import print_expression
+from tcpx.transform.language_versions import gone
 
 
 @frozen
@@ -66,6 +67,7 @@ def find_callee(function: ast.Expression, unit: Unit) -> Callee:
     if name in unit.functions:
         return FunctionCallee(unit, unit.functions[name])
     if name in FUNCTIONS:
+        _check_not_gone(function, unit.language)
         return FUNCTIONS[name]
     known = known_transform(name)
     if known is not None:
@@ -82,6 +84,27 @@ def find_callee(function: ast.Expression, unit: Unit) -> Callee:
             or did_you_mean(name, [*transforms(), *unit.sequences, *unit.functions, *FUNCTIONS]),
         )
     )
+
+
+def check_functions(file: ast.File, language: int) -> None:
+    """Raise ScheduleError for a function of a file that a version of the language does not have."""
+    for call in ast.walk(file.items):
+        if isinstance(call, ast.Call) and isinstance(call.function, ast.Name):
+            _check_not_gone(call.function, language)
+
+
+def _check_not_gone(function: ast.Name, language: int) -> None:
+    lost = gone(function.name, language)
+    if lost is not None:
+        raise ScheduleError(
+            Diagnostic(
+                f"`{function.name}` is no function of `language {language}`",
+                schedule=function.location,
+                required=f"a function of `language {language}`",
+                found=f"`{function.name}`, which is gone since `language {lost.since}`",
+                fix=Direction(f"write {lost.instead}"),
+            )
+        )
 
 
 def find_matcher(pattern: ast.Pattern, unit: Unit) -> MatcherCallee | None:
@@ -120,7 +143,7 @@ def _import(alias: str, where: Location, unit: Unit) -> Unit:
 
 def _of_library(alias: str) -> str | None:
     is_there = alias.isidentifier() and (LIBRARY / f"{alias}.tcps").is_file()
-    return Direction(f'write `import "{alias}.tcps" as {alias}` after `language 1`') if is_there else None
+    return Direction(f'write `import "{alias}.tcps" as {alias}` after the line `language`') if is_there else None
 
 
 def _in_a_list(call: ast.Call, names: Sequence[str], signature: str) -> str | None:

@@ -8,6 +8,7 @@ from lark import Token
 from tcpx.payload.diagnostics import Direction
 from tcpx.records import frozen
 from tcpx.transform.language.tokens import HARD_KEYWORDS
+from tcpx.transform.language_versions import NEWEST
 
 Accepted = frozenset[str]
 _ONLY = {kind: frozenset((kind,)) for kind in ("ELSE", "EQUAL", "COLON")}
@@ -72,7 +73,7 @@ FOREIGN_CALLS = {
 """Functions of other languages, and what this one has for them."""
 
 ITEM_FORMS = {
-    "language": "language 1",
+    "language": f"language {NEWEST}",
     "function": "function f(n: int) -> int = 2 * n",
     "view": "view product(mm: op<contract>) { let columns = innermost(dims(mm.out)) }",
     "matcher": "matcher m(r: op<max>) { require rank(r) == 2 }",

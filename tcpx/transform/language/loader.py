@@ -20,8 +20,8 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language.tree_cache import cached_tree
+from tcpx.transform.language_versions import NEWEST, OLDEST, known_versions
 
-VERSION = 1
 Roles = Mapping[str, dict[str, ast.Function]]
 REMEMBERED: Final = 64
 """Files whose syntax trees are kept: most schedules import the same few."""
@@ -49,6 +49,11 @@ class Unit:
 
     def __repr__(self) -> str:
         return brief("Unit", self.file.path)
+
+    @property
+    def language(self) -> int:
+        """The version of the language that its statements are in, whoever imports it."""
+        return language_of(self.file)
 
     def declared(self, name: str) -> str:
         """What of this file has the name, in words; empty if nothing has."""
@@ -125,7 +130,10 @@ def _place(path: Path, folders: Sequence[str | Path]) -> Path:
 
 
 def program_of_text(
-    text: str, file: str = "<schedule>", schedule_path: Sequence[str | Path] = (), beside: str | Path = "."
+    text: str,
+    file: str = "<schedule>",
+    schedule_path: Sequence[str | Path] = (),
+    beside: str | Path = ".",
 ) -> Program:
     """The program of a text; its imports are looked for in the folder `beside` first."""
     tree = parse_schedule(text, file)
@@ -192,18 +200,7 @@ class _Loader:
                 case ast.Schedule():
                     _check_fresh(item, unit)
                     unit.schedules[item.name] = item
-        if not (file.items and isinstance(file.items[0], ast.Language)):
-            where = file.items[0].location if file.items else Location(file.path, 1, 1)
-            message = "the file does not say which version of the language it is in"
-            raise ScheduleError(
-                Diagnostic(
-                    message,
-                    schedule=where,
-                    required="`language 1` first",
-                    found=where.span or "nothing",
-                    fix="write `language 1` above",
-                )
-            )
+        language_of(file)
         return unit
 
     def _imported(self, item: ast.Import, folder: Path) -> Unit:
@@ -266,8 +263,40 @@ class _Loader:
         return found[0]
 
 
+def language_of(file: ast.File) -> int:
+    """The version of the language that a file is in. Raises ScheduleError for one that does not say so first, or that
+    names no version."""
+    first = file.items[0] if file.items else None
+    if isinstance(first, ast.Language):
+        return _checked_version(first)
+    where = first.location if first is not None else Location(file.path, 1, 1)
+    raise ScheduleError(
+        Diagnostic(
+            "the file does not say which version of the language it is in",
+            schedule=where,
+            required=f"`language {NEWEST}` first",
+            found=where.span or "nothing",
+            fix=f"write `language {NEWEST}` above",
+        )
+    )
+
+
 def _files_of(places: Sequence[Path]) -> list[str]:
     return [str(f.relative_to(p)) for p in places if p.is_dir() for d in (p, p / "lib") for f in d.glob("*.tcps")]
+
+
+def _checked_version(item: ast.Language) -> int:
+    if not OLDEST <= item.version <= NEWEST:
+        raise ScheduleError(
+            Diagnostic(
+                "this version of the language is not known",
+                schedule=item.location,
+                required=known_versions(),
+                found=f"language {item.version}",
+                fix=f"write `language {NEWEST}`",
+            )
+        )
+    return item.version
 
 
 def _check_language(item: ast.Language, position: int) -> None:
@@ -278,15 +307,6 @@ def _check_language(item: ast.Language, position: int) -> None:
                 schedule=item.location,
                 required="nothing before it",
                 found=f"{position} other item{'' if position == 1 else 's'}",
-            )
-        )
-    if item.version != VERSION:
-        raise ScheduleError(
-            Diagnostic(
-                "this version of the language is not known",
-                schedule=item.location,
-                required=f"language {VERSION}",
-                found=f"language {item.version}",
             )
         )
 

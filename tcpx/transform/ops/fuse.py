@@ -19,6 +19,7 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.fusion import ancestor_in, fuse_consumer, fuse_producer, position
 from tcpx.transform.grouping import check_not_isolated
+from tcpx.transform.recomputation import Again
 from tcpx.transform.tiling import check_on_tensors
 
 
@@ -38,9 +39,10 @@ class Fuse(Transform):
     additional result for all of them (`keep: true`). The tiles must then cover every element, and may overlap only in
     sequential loops. With `recompute`, the original is not `scheduled` by this step: `default.rest` takes it.
 
-    What the loop reads at several offsets is computed once for each, with a remark unless `recompute: true` says so. Of
-    what it reads by indices, each iteration would compute all that these may select: without `recompute: true`, that is
-    refused.
+    What the loop reads at several offsets would be computed once for each: that is refused without `offsets: true`, in
+    `language 1` it is done with a remark. With `recompute: true`, operations between the producer and the loop stay
+    where they are, too. Of what the loop reads by indices, each iteration would compute all that these may select:
+    without `recompute: true`, that is refused.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -80,6 +82,7 @@ class Fuse(Transform):
             "keep", BOOL, False, doc="yield a producer that has other users from the loop, and compute it only there"
         ),
         Parameter("padded", BOOL, True, doc="a consumer of padded tiles computes whole tiles, not only the valid part"),
+        Parameter("offsets", BOOL, False, doc="compute a producer once for each offset that the loop reads it at"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -125,7 +128,7 @@ class Fuse(Transform):
                 fix=Direction("fuse it before it is tiled: the loop that is fused into computes its tiles"),
             )
         else:
-            fuse_producer(ctx, op, loop, args.bool("recompute"), is_kept)
+            fuse_producer(ctx, op, loop, Again(args.bool("recompute"), args.bool("offsets")), is_kept)
             if op.func is not None:  # its other users read the original
                 ctx.unchanged.append(op)
         return ()

@@ -224,7 +224,7 @@ def test_schedule_is_given_a_function() -> None:
     ("text", "message"),
     [
         ("sequence f(a: op) { }", "the file does not say which version of the language it is in"),
-        ("language 2\n", "this version of the language is not known"),
+        ("language 3\n", "this version of the language is not known"),
         ('language 1\nimport "a.tcps"\n', '"a.tcps" is not there'),
         ("language 1\nsequence f(a: op) { }\nsequence f(b: op) { }", "`f` is declared twice"),
     ],

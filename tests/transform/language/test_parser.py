@@ -232,7 +232,7 @@ def test_says_what_was_expected(text: str, message: str, required: str) -> None:
 @pytest.mark.parametrize(
     ("text", "fix"),
     [
-        ("language one\nschedule s(root: func) { }", "write `language 1`"),
+        ("language one\nschedule s(root: func) { }", "write `language 2`"),
         ("function (n: int) = 1", "write `function f(n: int) -> int = 2 * n`"),
         ("matcher 3", "write `matcher m(r: op<max>) { require rank(r) == 2 }`"),
     ],

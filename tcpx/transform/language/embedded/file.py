@@ -21,8 +21,9 @@ from tcpx.transform.language.embedded.steps import Library
 from tcpx.transform.language.embedded.types import type_of
 from tcpx.transform.language.embedded.values import checked_name, refused
 from tcpx.transform.language.kinds import TYPE_NAMES, Static
-from tcpx.transform.language.loader import VERSION, Program, Unit, program_of_file
+from tcpx.transform.language.loader import Program, Unit, program_of_file
 from tcpx.transform.language.printer import print_file
+from tcpx.transform.language_versions import NEWEST
 
 Declared = ast.Function | ast.Sequence | ast.Matcher | ast.View | ast.Schedule
 DeclaredOf = Callable[[tuple[ast.Param, ...], ast.Block], Declared]
@@ -41,16 +42,17 @@ class ScheduleFile:
         kernel = tcpx.compile(payload, file)
 
     `name` is the file name that stands in the C beside the lines of the text; if it is empty, that of the Python file.
+    `language` is the version of the schedule language that it is in.
     Imports are looked for beside the Python file, then in `schedule_path`, then in the library.
     """
 
-    def __init__(self, name: str = "", schedule_path: Sequence[str | Path] = ()) -> None:
+    def __init__(self, name: str = "", schedule_path: Sequence[str | Path] = (), *, language: int = NEWEST) -> None:
         where = here()
         python_file = Path(where.file)
         self._beside = python_file.parent
         self._schedule_path = tuple(schedule_path)
         self._recorder: Recorder | None = None
-        self._tree = ast.File((ast.Language(VERSION, location=where),), path=name or f"{python_file.stem}.tcps")
+        self._tree = ast.File((ast.Language(language, location=where),), path=name or f"{python_file.stem}.tcps")
 
     def __repr__(self) -> str:
         return brief("ScheduleFile", self._tree.path, f"of {len(self._tree.items)} item(s)")

@@ -133,10 +133,10 @@ def test_a_recorded_transform_gives_the_same_c(transform: type[Transform]) -> No
     example = example_of(transform)
     assert example is not None
     body = f"{example.bindings()}\n{example.statement}"
-    the_same_c(f"language 1\nschedule s(root: func) {{\n{body}\n}}", example.before, "x86_avx512")
+    the_same_c(f"language 2\nschedule s(root: func) {{\n{body}\n}}", example.before, "x86_avx512")
 
 
-EVERYTHING = """language 1
+EVERYTHING = """language 2
 
 /// Rows of a register tile.
 function rows(nv: int, regs: int = target.vector_registers) -> int = (regs - nv - 1) / nv if nv > 0 else 1
