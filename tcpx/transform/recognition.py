@@ -12,6 +12,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.records import frozen
 from tcpx.transform import new
+from tcpx.transform.absorption import absorb
 from tcpx.transform.editing import erase_dead, first_change, replace_with, source_name
 from tcpx.transform.formulas import EPSILON, Formula, Found, calls, formula, functions_of, matches
 
@@ -83,6 +84,7 @@ def recognize(rewriter: Rewriter, root: Operation) -> None:
             if found is not None:
                 _replace(rewriter, op, line, found)
                 break
+    absorb(rewriter, root)
 
 
 def _is_candidate(op: Operation) -> bool:

@@ -157,6 +157,9 @@ class AlongDims(Composite):
 
     __slots__ = ()
     operand = Operand()
+    applied_operands: tuple[tuple[str, str], ...] = ()
+    """Operands along the reduced dims, in the order in which they are applied to the result without them, with the
+    semantics of the operation that applies each."""
 
     @property
     def reduced(self) -> tuple[int, ...]:

@@ -144,6 +144,7 @@ class LayerNorm(Norm):
     opcode = "tcp.layer_norm"
     class_name = "layer_norm"
     scale, bias = NamedOperand(), NamedOperand()
+    applied_operands = (("scale", "a * b"), ("bias", "a + b"))
 
     def decompose(self, build: Build) -> Value:
         x = cast_to(build, self.operand, self.wide)
@@ -163,6 +164,7 @@ class RmsNorm(Norm):
     opcode = "tcp.rms_norm"
     class_name = "rms_norm"
     scale = NamedOperand()
+    applied_operands = (("scale", "a * b"),)
 
     def decompose(self, build: Build) -> Value:
         made = self.normalized(build, cast_to(build, self.operand, self.wide))
