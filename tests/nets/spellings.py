@@ -9,6 +9,7 @@ from itertools import chain
 
 import tcpx
 from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.fields import Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured, parallel
@@ -16,12 +17,12 @@ from tcpx.payload.ir import FuncOp, Module, Operation, Value, register
 from tcpx.payload.ops.elementwise import Add, Mul
 from tcpx.payload.ops.generic import Generic, Return, generalize
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Symbol, substitute
-from tcpx.payload.types import shape_of
+from tcpx.payload.sizes import Dim, Symbol, substitute, symbols
+from tcpx.payload.types import TensorType, shape_of
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
 from tcpx.transform.editing import replace_with
-from tests.nets.structures import EXTENTS, Use, _values
+from tests.nets.structures import EXTENTS, Use, shape_at
 
 Change = Callable[[Structured], Structured | None]
 
@@ -58,11 +59,19 @@ class Correlation(Structured):
         return product if acc is None else self.combine(build, acc, product)
 
 
-def payload_of(use: Use) -> Module:
-    """A function of one operation, and of what it reads."""
-    values = _values(use.structure.operands, use.dtypes)
-    func = FuncOp("f", [(f"x{k}", value.type) for k, value in enumerate(values)])
-    made = use.cls(func.args, use.results(dict(EXTENTS)), dict(use.attributes))
+NORMALIZE = tcpx.parse_schedule("language 1\nschedule s(root: func) { optional normalize(root) }\n")
+SYMBOLIC: dict[str, Dim] = {name: Symbol(name.upper()).size() for name in EXTENTS}
+
+
+def payload_of(use: Use, is_symbolic: bool = False) -> Module | None:
+    """A function of one operation, and of what it reads, with fixed sizes or symbols; None if symbols are refused."""
+    extents: dict[str, Dim] = dict(SYMBOLIC if is_symbolic else EXTENTS)
+    shapes = [shape_at(shape, extents) for shape in use.structure.operands]
+    types = [TensorType(shape, dtype) for shape, dtype in zip(shapes, use.dtypes, strict=False)]
+    sizes = [d for type_ in (*types, *use.results(extents)) for d in shape_of(type_)]
+    names = sorted({symbol.name for d in sizes for symbol in symbols(d)})
+    func = FuncOp("f", [(f"x{k}", type_) for k, type_ in enumerate(types)], [Symbol(name) for name in names])
+    made = use.cls(func.args, use.results(extents), dict(use.attributes))
     made.name = "y"
     for k, result in enumerate(made.results):
         result.name = f"y{k}" if k else "y"
@@ -70,8 +79,22 @@ def payload_of(use: Use) -> Module:
     func.body.append(Return(made.results))
     module = Module(Constants())
     module.add(func)
-    verify_module(module)
-    return tcpx.parse(module.text())
+    try:
+        verify_module(module)
+        return tcpx.parse(module.text())
+    except TcpxError:
+        if is_symbolic:
+            return None
+        raise
+
+
+def normal_form(module: Module) -> str:
+    """The text of a payload after `normalize`, without the names of values and dims."""
+    made = tcpx.apply_schedule(module, NORMALIZE).module
+    names = {it.name for op in made.walk() if isinstance(op, Structured) for it in op.iterators()}
+    words = "|".join([r"%[\w.]+", *(rf"\b{re.escape(name)}\b" for name in sorted(names))])
+    text, known = re.sub(r' name "[^"]*"', "", made.text()), dict[str, str]()
+    return re.sub(words, lambda word: known.setdefault(word.group(), f"%{len(known)}"), text)
 
 
 def written(module: Module, change: Change) -> Module | None:

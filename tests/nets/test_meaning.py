@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import tcpx
-from tcpx.payload.interfaces import Elementwise, Structured
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import Generic
 from tcpx.target import Target, load_target
 from tests.nets.spellings import (
@@ -15,6 +15,7 @@ from tests.nets.spellings import (
     SPELLINGS,
     Change,
     meaning,
+    normal_form,
     payload_of,
     random_generic,
     written,
@@ -27,7 +28,7 @@ OTHERS = dict.fromkeys(
 )
 """Reductions of no dims, of which some spelling gets other C, with the reason. One that gets the same fails."""
 SOME = 12
-"""Of elementwise classes, one in so many is compared in each run; `slow` compares them all."""
+"""The C of one use in so many is compared, also where spellings have one normal form."""
 
 PAYLOADS = {
     "linear": """\
@@ -107,12 +108,10 @@ def of_windows(name: str) -> str:
     )
 
 
-def structured_classes(some: int = 1) -> list[str]:
-    """The opcodes of classes that have other spellings; of the elementwise ones, each `some`-th."""
+def structured_classes() -> list[str]:
+    """The opcodes of classes that have other spellings."""
     classes = payload_classes()
-    known = [opcode for opcode, cls in classes.items() if issubclass(cls, Structured) and cls is not Generic]
-    same = [opcode for opcode in known if issubclass(classes[opcode], Elementwise)]
-    return [opcode for opcode in known if opcode not in same or opcode in same[::some]]
+    return [opcode for opcode, cls in classes.items() if issubclass(cls, Structured) and cls is not Generic]
 
 
 def is_other(use: Use) -> bool:
@@ -132,12 +131,23 @@ def wide() -> Target:
     return load_target("x86_avx512")
 
 
-@pytest.mark.parametrize("opcode", structured_classes(SOME))
-def test_classes(opcode: str, wide: Target) -> None:
-    """Of each class that has a recipe of its own, and of some elementwise ones, one use."""
-    uses, _ = uses_of(payload_classes()[opcode])
-    found = differing(payload_of(uses[-1]), wide, {**ALL_AT_ONCE, "generalized": SPELLINGS["generalized"]})
-    assert bool(found) == is_other(uses[-1]), found
+def of_other_form(module: tcpx.Module) -> dict[str, Change]:
+    """The spellings that `normalize` does not make the same payload but for names: their C may still be the same."""
+    others = {name: written(module, change) for name, change in SPELLINGS.items()}
+    wanted = normal_form(module)
+    return {
+        name: SPELLINGS[name] for name, other in others.items() if other is not None and normal_form(other) != wanted
+    }
+
+
+@pytest.mark.parametrize(("place", "opcode"), list(enumerate(structured_classes())))
+def test_classes(place: int, opcode: str, wide: Target) -> None:
+    """Of each class one use: it has one normal form, or else the same C."""
+    use = uses_of(payload_classes()[opcode])[0][-1]
+    module = payload_of(use)
+    assert module is not None
+    found = differing(module, wide, SPELLINGS if place % SOME == 0 else of_other_form(module))
+    assert bool(found) == is_other(use), found
 
 
 @pytest.mark.parametrize("name", [*PAYLOADS, *WINDOWS])
@@ -167,14 +177,18 @@ def test_random_generics(first: int, wide: Target) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["x86_avx2", "x86_avx512"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_all_uses_of_all_classes(name: str, threads: int) -> None:
-    target, count = load_target(name), 0
-    for opcode in structured_classes():
-        for use in uses_of(payload_classes()[opcode])[0]:
-            found = differing(payload_of(use), target, SPELLINGS, threads)
-            assert bool(found) == is_other(use), (use.name, found)
+@pytest.mark.parametrize("is_symbolic", [False, True], ids=["fixed", "symbolic"])
+def test_all_uses_of_all_classes(name: str, threads: int, is_symbolic: bool) -> None:
+    target, count, wrong = load_target(name), 0, list[object]()
+    uses = [use for opcode in structured_classes() for use in uses_of(payload_classes()[opcode])[0]]
+    for use in uses:
+        module = payload_of(use, is_symbolic)
+        if module is not None:
+            found = differing(module, target, of_other_form(module) if count % SOME else SPELLINGS, threads)
+            wrong += [(use.name, found)] if bool(found) != is_other(use) else []
             count += 1
-    assert count > 300
+    assert not wrong
+    assert count > 450
 
 
 @pytest.mark.slow
