@@ -11,11 +11,11 @@ from tcpx.machine import CACHES, Machine
 from tcpx.payload.text.file import is_file
 from tcpx.target.errors import TargetError
 from tcpx.target.recipe_costs import read_costs
-from tcpx.target.table import read_table
+from tcpx.target.table import Node, read_table
 
-NUMBERS: Final = (*CACHES, "l3_rate", "parallel_threshold", "costs")
+NUMBERS: Final = (*CACHES, "l3_rate", "memory_rates", "parallel_threshold", "costs")
 """What of a table is the machine's."""
-MEASURED: Final = ("processor", "l3_rate", "parallel_threshold", "costs")
+MEASURED: Final = ("processor", "l3_rate", "memory_rates", "parallel_threshold", "costs")
 """What is in a calibration: a part of a table, and which processor it is for."""
 
 
@@ -26,6 +26,14 @@ def numbers_of(machine: Machine, table: str) -> str:
     measured = _read_calibration(path) if path is not None and is_file(path) else {}
     found = {**dict(machine.caches), **measured}
     return json.dumps(found, sort_keys=True) if found else ""
+
+
+def memory_rates(node: Node) -> tuple[int, int]:
+    """What one core and all of them read from memory. Raises TargetError."""
+    found = tuple(entry.number() for entry in node.items())
+    if len(found) != 2 or not 0 < found[0] <= found[1]:
+        raise node.fail("two numbers above 0, that of all cores no less than that of one")
+    return found
 
 
 def digest_of(numbers: str) -> str:
@@ -41,6 +49,8 @@ def _read_calibration(path: Path) -> dict[str, object]:
         for key, node in found.items():
             if key == "costs":
                 read_costs(node, dict.fromkeys(CACHES, 0))
+            elif key == "memory_rates":
+                memory_rates(node)
             elif not node.number():
                 raise node.fail("a number above 0")
     except TargetError as error:

@@ -1,6 +1,7 @@
 """From a YAML table to a Target: includes, `for` groups, validation.
 
     name, vector_bits, vector_registers, l1, l2, l3, l3_rate, parallel_threshold, flags, headers, tolerances
+    memory_rates: [140, 270]     bytes that one core and all read in the time of 64 vector FMAs; else unknown
     base:     x86_avx512.yaml               the table that has what this one does not say; types, rows and helpers add
     include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
     cpu_flags: [avx2, ...]                  extensions without which the target cannot run
@@ -29,7 +30,7 @@ from types import MappingProxyType
 from tcpx.installed import TABLES, available_targets
 from tcpx.plurals import counted
 from tcpx.processor import Processor
-from tcpx.target.calibration import NUMBERS, digest_of
+from tcpx.target.calibration import NUMBERS, digest_of, memory_rates
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow, read_kernel
 from tcpx.target.recipe_costs import Costs, read_costs
@@ -47,12 +48,14 @@ from tcpx.target.target import Target
 
 _PROCESSOR_ENTRY = ("vendor", "family", "models")
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
+_RATES = "memory_rates"
 _SHARED_KEYS = ("types", "rows", "helpers", "kernels", "tolerances")
 _PROCESSOR_KEYS = ("processors", "found_on")
 """Which processors a table is for: not those of its base."""
 _DERIVED_KEYS = (
     *("name", "base", "flags", "headers", "cpu_flags", *_PROCESSOR_KEYS, "slow", "costs"),
     *_SIZES,
+    _RATES,
     *_SHARED_KEYS,
 )
 _KEYS = (*_DERIVED_KEYS, "include", "features")
@@ -202,6 +205,7 @@ def target_of(root: Node, folder: Path, features: tuple[str, ...] | None, number
         costs=_costs(fields),
         read_rows=read_rows,
         is_installed=folder.resolve() == TABLES.resolve(),
+        memory_rates=memory_rates(fields[_RATES]) if _RATES in fields else (0, 0),
         numbers=numbers,
     )
 

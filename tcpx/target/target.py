@@ -25,7 +25,8 @@ class Target:
     """One target table with the features chosen for it.
 
     Cache sizes are bytes (l1 and l2 per core, l3 shared); `l3_rate` is the number of bytes that a core reads from L3
-    in the time in which it multiplies and adds a vector of 32-bit floats; `parallel_threshold` is the number of
+    in the time in which it multiplies and adds a vector of 32-bit floats; `memory_rates` are those that one core, and
+    all, read from memory in the time of 64 vectors, zeros where it is not known; `parallel_threshold` is the number of
     scalar operations below which a kernel runs on one thread. `features` are the optional extensions in use. `flags`
     are the compiler's flags, and `cpu_flags` the extensions of the CPU that its code may use; both with those of the
     features. `tolerances` maps a function of the semantics language to the largest error of its rows in units in the
@@ -59,6 +60,7 @@ class Target:
     is_installed: bool = False
     """Whether the table is one of the package, so that `load_target` gives it by name and features: one of a user may
     be called alike."""
+    memory_rates: tuple[int, int] = (0, 0)
     numbers: str = field(default="", repr=False)
     """What the machine of `native` has that differs from the table, as JSON; empty for a target by name."""
     _names: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)

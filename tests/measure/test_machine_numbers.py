@@ -7,7 +7,7 @@ import pytest
 import tcpx
 from tcpx.measure import machine_numbers, recipe_lines
 from tcpx.measure.fork_and_join import fork_and_join_seconds
-from tcpx.measure.machine_numbers import l3_rate, parallel_threshold, steps_of
+from tcpx.measure.machine_numbers import l3_rate, memory_rates, parallel_threshold, steps_of
 from tcpx.measure.recipe_lines import KINDS, Level, Lines, kernels, levels_of, line, shapes_of, sizes_of
 from tcpx.measure.timer import settled_seconds
 
@@ -44,6 +44,9 @@ def test_rates_are_whole_numbers_that_do_not_waver() -> None:
     assert l3_rate(TARGET, 1e6, 1e12) == 1
     assert parallel_threshold(0.6e-6, 131e9) == parallel_threshold(0.7e-6, 120e9) == 1 << 19
     assert parallel_threshold(0.0, 1e9) == 1 << 14
+    one = {"fma_f32": 5.4e9 * 2 * TARGET.lanes("f32"), "read_memory": 12e9}
+    assert memory_rates(TARGET, one, {"read_memory": 15e9}) == [142, 178]
+    assert memory_rates(TARGET, one, {"read_memory": 11e9}) == [142, 142]
 
 
 def test_each_kind_is_a_product_that_its_recipes_compute() -> None:
@@ -103,12 +106,15 @@ def test_times_settle_where_the_two_least_agree() -> None:
 
 def test_the_steps_make_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_numbers, "available_cpus", lambda: (0, 1))
-    monkeypatch.setattr(machine_numbers, "_rates", lambda _: {"read_l3": 16e9, "fma_f32": 5.4e9 * 8})
+    rates = {"read_l3": 16e9, "fma_f32": 5.4e9 * 8, "read_memory": 12e9}
+    monkeypatch.setattr(machine_numbers, "_rates", lambda _: rates)
+    monkeypatch.setattr(machine_numbers, "_rates_of_all", lambda _: {"read_memory": 15e9})
     monkeypatch.setattr(machine_numbers, "fork_and_join_seconds", lambda _: 1e-6)
     monkeypatch.setattr(Level, "lines", lambda self, _: Lines({"large": (float(self.size), 2.0)}, True))
     lines = [text for step in steps_of(TARGET) for text in step.measure()]
-    assert lines[:5] == [
+    assert lines[:6] == [
         "l3_rate: 3",
+        "memory_rates: [142, 178]",
         "parallel_threshold: 262144",
         "costs:",
         "  rows:",

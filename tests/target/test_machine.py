@@ -174,7 +174,8 @@ def test_the_numbers_of_another_machine_are_refused_by_name(here: Machine) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("l1: 4096\n", "one of the keys processor, l3_rate, parallel_threshold, costs"),
+        ("l1: 4096\n", "one of the keys processor, l3_rate, memory_rates, parallel_threshold, costs"),
+        ("memory_rates: [5, 4]\n", "two numbers above 0, that of all cores no less than that of one"),
         ("l3_rate: fast\n", "a whole number that is not negative"),
         ("costs: {rows: [{direct: [0]}]}\n", "two numbers"),
         ("- 1\n", "a mapping"),

@@ -7,9 +7,9 @@ from typing import Final
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.scopes import INDENT, Scope, without_unused, words_in
 from tcpx.emit_c.printer.set_ups import NONE, SetUp
+from tcpx.emit_c.printer.shared_work import shared_work
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_less_equal
-from tcpx.payload.work import estimated_work
 from tcpx.records import frozen
 
 _WIDTH: Final = 110
@@ -69,7 +69,7 @@ def _print_region(shares: Shares | None, head: str, body: Scope, setup: SetUp, s
 
 def shares_of(grid: list[Loop], body: Scope, known: int, context: FunctionContext, scope: Scope) -> Shares | None:
     """How iterations are shared; None where there is too little to do for threads."""
-    work, threshold = estimated_work(grid[0]), context.target.parallel_threshold
+    work, threshold = shared_work(grid[0], context.target, context.threads), context.target.parallel_threshold
     enough = is_less_equal(threshold, work)
     if enough is False:
         return None
