@@ -90,7 +90,7 @@ def _differing(name: str, numbers: str) -> str:
     """What of the numbers of a machine the table does not say; nothing of its caches where they then would not grow."""
     own = described(table_of(name), TABLES)
     given = numbers_node(numbers)
-    found = {key: node.value for key, node in given.items() if key == "costs" or node.number() != own[key].number()}
+    found = {key: node.value for key, node in given.items() if key not in own or node.value != own[key].value}
     sizes = [given.get(key, own[key]).number() for key in CACHES]
     if sorted(set(sizes)) != sizes:
         found = {key: value for key, value in found.items() if key not in CACHES}

@@ -22,6 +22,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("TCPX_MACHINE")
     steps = [
         Step("l3_rate", lambda: ["l3_rate: 77"]),
+        Step("memory_rates", lambda: ["memory_rates: [50, 70]"]),
         Step("costs", lambda: ["costs:", "  rows:", "    - {large: [0, 3]}"]),
     ]
     monkeypatch.setattr("tcpx.cli.calibrate.steps_of", lambda _: iter(steps))
@@ -35,9 +36,10 @@ def test_what_is_measured_is_kept_used_shown_and_removed(tcpx_command: Command, 
     (path,) = (cache / "machines").iterdir()
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"wrote {path}\nprocessor: ")
-    assert done.out.endswith("\nl3_rate: 77\ncosts:\n  rows:\n    - {large: [0, 3]}\n")
+    assert done.out.endswith("\nl3_rate: 77\nmemory_rates: [50, 70]\ncosts:\n  rows:\n    - {large: [0, 3]}\n")
     native = tcpx.load_target("native")
     assert (native.l3_rate, native.costs["rows"][0].lines["large"].row) == (77, 3)
+    assert native.memory_rates == (50, 70)
     assert native.costs["depths"] == before.costs["depths"]
     assert native.machine not in ("", before.machine)
     assert tcpx.load_target(native.name).l3_rate != 77
