@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.frontends.onnx import bert, distilbert, gpt2
+from tests.frontends.onnx import bert, distilbert, gpt2, llama
 from tests.frontends.onnx.exporting import export
 
 BERT_BASE: Final = {
@@ -43,6 +43,15 @@ DISTILBERT: Final = {
 }
 GPT2: Final = {"n_embd": 768, "n_head": 12, "n_positions": 1024, "n_layer": 12, "vocab_size": 50257}
 
+LLAMA: Final = {
+    "hidden_size": 512,
+    "heads": 8,
+    "key_value_heads": 4,
+    "intermediate_size": 1376,
+    "layers": 8,
+    "vocab_size": 32000,
+}
+
 
 class Attention(nn.Module):
     """Scaled dot product attention of [1, heads, length, width]."""
@@ -64,6 +73,22 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.layer(x, torch.zeros(()))
+
+
+class LlamaPrompt(nn.Module):
+    """A decoder as Llama's over a prompt, without caches; its last product reads the table of the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decoder = llama.Llama(LLAMA)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        batch, length = ids.shape
+        size = LLAMA["hidden_size"] // LLAMA["heads"]
+        empty = torch.zeros(batch, LLAMA["key_value_heads"], 0, size)
+        positions = torch.arange(length)[None].expand(batch, length)
+        out, *_ = self.decoder(ids, positions, *[empty] * (2 * LLAMA["layers"]))
+        return out @ self.decoder.embed_tokens.weight.transpose(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +145,33 @@ def _gpt2_decode() -> Written:
     return Written(model, lambda path: gpt2.exported(model, path, cached=True), arrays)
 
 
+def _llama() -> Written:
+    """A prompt."""
+    model, axes = LlamaPrompt(), {0: "batch", 1: "sequence"}
+
+    def export_to(path: str) -> None:
+        export(model, path, _tensors((_ids(9, 32000),)), ["ids"], ["logits"], {"ids": axes, "logits": axes})
+
+    return Written(model, export_to, lambda n: (_ids(n, 32000),))
+
+
+def _encoder(batch_first: bool) -> Written:
+    """PyTorch's own encoder of two layers, as its newer exporter writes it."""
+    layer = nn.TransformerEncoderLayer(512, 8, 2048, batch_first=batch_first, activation="gelu")
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    order = ("batch", "sequence") if batch_first else ("sequence", "batch")
+
+    def arrays(size: int) -> Sequence[np.ndarray]:
+        return (_floats(*((1, size) if batch_first else (size, 1)), 512),)
+
+    def export_to(path: str) -> None:
+        dims = {axis: torch.export.Dim(name, min=1) for axis, name in enumerate(order)}
+        given = (torch.zeros(3, 17, 512),)
+        torch.onnx.export(model.eval(), given, path, dynamo=True, dynamic_shapes=(dims,), external_data=False)
+
+    return Written(model, export_to, arrays)
+
+
 def _attention(heads: int, width: int, is_causal: bool) -> Written:
     model, axes = Attention(is_causal), {name: {2: "sequence"} for name in "qkv"}
 
@@ -144,6 +196,9 @@ MODELS: Final[Mapping[str, Callable[[], Written]]] = {
     "distilbert": _distilbert,
     "gpt2": _gpt2,
     "gpt2_decode": _gpt2_decode,
+    "llama": _llama,
+    "encoder": lambda: _encoder(batch_first=True),
+    "encoder_sequence_first": lambda: _encoder(batch_first=False),
     "block": _block,
     "attention": lambda: _attention(12, 64, is_causal=False),
     "attention_causal": lambda: _attention(12, 64, is_causal=True),

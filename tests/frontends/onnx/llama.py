@@ -46,7 +46,7 @@ class Attention(nn.Module):
         key, value = torch.cat([past[0], key], 2), torch.cat([past[1], split(self.v_proj(x), self.shared)], 2)
         keys, values = (self._repeated(y) for y in (key, value))
         scores = query @ keys.transpose(2, 3) / math.sqrt(self.size) + mask
-        context = scores.softmax(-1, dtype=torch.float32) @ values
+        context = scores.softmax(-1, dtype=torch.float32).to(x.dtype) @ values
         return self.o_proj(context.transpose(1, 2).reshape(batch, length, -1)), (key, value)
 
     def _repeated(self, y: torch.Tensor) -> torch.Tensor:
@@ -92,7 +92,7 @@ class Llama(nn.Module):
 
     def forward(self, ids: torch.Tensor, positions: torch.Tensor, *past: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x = self.embed_tokens(ids)
-        angles = (self.inv_freq[None, :, None] @ positions[:, None, :].float()).transpose(1, 2)
+        angles = (self.inv_freq[None, :, None] @ positions[:, None, :].to(self.inv_freq.dtype)).transpose(1, 2)
         both = torch.cat((angles, angles), dim=-1)
         cos, sin = both.cos()[:, None], both.sin()[:, None]
         length, total = ids.shape[1], past[0].shape[2] + ids.shape[1]
