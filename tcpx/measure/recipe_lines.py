@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from math import sqrt
+from math import log2, sqrt
 from typing import Final
 
 import numpy as np
@@ -146,9 +146,10 @@ def levels_of(name: str, target: tcpx.Target) -> Iterator[Level]:
 
 def shapes_of(size: int) -> Iterator[tuple[int, int]]:
     """Columns and depth of right factors of about so many bytes: one that is as deep as wide, or deeper, and of large
-    ones a wide one, too. Rows that lie far apart are where reading in place costs most."""
+    ones a wide one, too. The columns are powers of two, as those of most models. Their rows share the sets of a cache,
+    so that reading them in place costs most."""
     elements = size // BYTES
-    n = min(COLUMNS, max(32, int(sqrt(elements)) // 32 * 32))
+    n = min(COLUMNS, 1 << max(5, int(log2(elements)) // 2))
     yield n, max(16, elements // n // 16 * 16)
     if elements >= WIDE * LEAST_DEPTH:
         yield WIDE, elements // WIDE // 16 * 16
