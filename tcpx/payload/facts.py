@@ -249,12 +249,10 @@ def facts_in_iterations(op: Operation) -> Facts:
 
 
 def is_unreachable(op: Operation) -> bool:
-    """Whether a loop round an operation has no iteration, by what the branches round the loop say."""
-    for outer in op.ancestors():
-        var = outer.attributes.get("var")
-        if isinstance(var, Var) and facts_at(outer).decide(Predicate.of("<", var.lower, var.upper)) is False:
-            return True
-    return False
+    """Whether a loop round an operation has no iteration where the branches round the operation hold."""
+    here = facts_at(op)
+    loops = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
+    return any(here.decide(Predicate.of("<", var.lower, var.upper)) is False for var in loops)
 
 
 def facts_in(conditional: Operation, region: int) -> Facts:

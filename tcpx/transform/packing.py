@@ -89,7 +89,10 @@ def pack(
     pitches = tuple(
         align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
     )
-    trips = tuple(map(here.trip_count, depends))
+    # A loop that runs at most once has one slot, also where nothing says that it runs.
+    trips = tuple(
+        1 if slot == 0 else here.trip_count(loop) for loop, slot in zip(depends, slots_of(depends), strict=False)
+    )
     dtype = dtype_of(operand.value.type)
     base = f"{source_name(op)}.{op.operand_roles[operand.index] if operand.index < len(op.operand_roles) else 'packed'}"
     shape = tuple(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tcpx.payload.facts import facts_at, facts_in_iterations
+from tcpx.payload.facts import facts_at, facts_in_iterations, is_unreachable
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import If, Materialize
@@ -77,7 +77,10 @@ def _fold_branch(rewriter: Rewriter, op: If) -> bool:
     if decided is None:
         decided = facts_in_iterations(op).decide(op.predicate)
     if decided is None:
-        return False
+        dead = [branch.terminator is not None and is_unreachable(branch.terminator) for branch in (op.then, op.orelse)]
+        if dead[0] == dead[1]:
+            return False
+        decided = dead[1]
     taken = op.then if decided else op.orelse
     for inner in list(taken.ops[:-1]):
         rewriter.move(inner, InsertPoint.before(op))

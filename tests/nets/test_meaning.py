@@ -26,7 +26,8 @@ OTHERS = dict.fromkeys(
     ("tcp.reduce_all", "tcp.reduce_any", "tcp.reduce_max", "tcp.reduce_min", "tcp.reduce_prod", "tcp.reduce_sum"),
     "without dims, it has no accumulator as a generic, and is copied at once",
 )
-"""Reductions of no dims, of which some spelling gets other C, with the reason. One that gets the same fails."""
+"""Reductions of no dims of a tensor that has some, of which some spelling gets other C, with the reason. One that gets
+the same fails."""
 SOME = 12
 """The C of one use in so many is compared, also where spellings have one normal form."""
 
@@ -116,7 +117,7 @@ def structured_classes() -> list[str]:
 
 def is_other(use: Use) -> bool:
     """Whether a spelling is expected to get other C."""
-    return use.cls.opcode in OTHERS and dict(use.attributes).get("dims") == ()
+    return use.cls.opcode in OTHERS and dict(use.attributes).get("dims") == () and use.structure.operands != ((),)
 
 
 def differing(module: tcpx.Module, target: Target, spellings: Mapping[str, Change], threads: int = 1) -> list[str]:

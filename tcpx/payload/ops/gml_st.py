@@ -16,6 +16,7 @@ from tcpx.payload.facts import Facts, facts_at, facts_in
 from tcpx.payload.fields import FlagAttribute, Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, i1, like, shape_of, with_shape
@@ -257,7 +258,7 @@ class Conditional(Operation):
         for k, block in enumerate(self.regions):
             given = _types_yielded(block)
             wanted = [r.type for r in self.results]
-            is_same = given == wanted or _known(given, known := facts_in(self, k)) == _known(wanted, known)
+            is_same = given == wanted or _are_same(given, wanted, facts_in(self, k))
             if block.terminator is None or not is_same:
                 raise self.error(
                     "each branch yields the results",
@@ -344,9 +345,14 @@ def _listed(types: Sequence[Type]) -> str:
     return ", ".join(map(str, types)) or "nothing"
 
 
-def _known(types: Sequence[Type], facts: Facts) -> list[Type]:
-    """Types with sizes as they are where facts hold: an operation in a branch may be of a type that says less."""
-    return [with_shape(type_, tuple(facts.value(dim) for dim in shape_of(type_))) for type_ in types]
+def _are_same(given: Sequence[Type], wanted: Sequence[Type], facts: Facts) -> bool:
+    """Whether types are the same where facts hold: an operation in a branch may be of a type that says less."""
+    if [with_shape(t, ()) for t in given] != [with_shape(t, ()) for t in wanted]:
+        return False
+    shapes = [(shape_of(a), shape_of(b)) for a, b in zip(given, wanted, strict=True)]
+    pairs = [pair for a, b in shapes if len(a) == len(b) for pair in zip(a, b, strict=True)]
+    has_ranks = all(len(a) == len(b) for a, b in shapes)
+    return has_ranks and all(a == b or facts.decide(Predicate.of("==", a, b)) is True for a, b in pairs)
 
 
 class OnSubset(Operation):

@@ -302,3 +302,17 @@ LONGER = """func @f(%x: tensor<[M]x20xf32>, %w: tensor<50x16xf32>) -> tensor<[M 
 def test_an_operand_that_is_longer_than_its_dims(pack: str, before: str) -> None:
     """Outside of all loops it was refused as a tile that changes its size inside the loop."""
     check(LONGER, f"{MM}{before}pack({pack})", [{"M": m} for m in (3, 4, 10)])
+
+
+def test_the_rest_of_a_step_that_depends_on_a_size_has_one_slot() -> None:
+    """The tail runs at most once: that its tile has an element where it runs does not follow from its length alone."""
+    payload = """func @f(%a: tensor<[K]xf32>, %b: tensor<[K]xf32>) -> tensor<[K]xf32> symbols [K: 0..20] {
+      %x = tcp.add(%a, %b) : tensor<[K]xf32>
+      tcp.return(%x)
+    }"""
+    tiled = (
+        "let x = match one add in root\nlet i, j = tile(x, [d0: 4, d0: max(1, ceildiv(size(x.d0), 2))], tail: peel)\n"
+    )
+    sizes = [{"K": k} for k in (0, 1, 2, 5, 6, 8, 20)]
+    check(payload, tiled + "pack(x.lhs, [d0])", sizes)
+    check(payload, tiled + "pack(x.lhs, [d0], at: i)", sizes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tcpx.payload.ir import Module
-from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.sizes import to_text
 from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, Sizes, check, refusal
 
@@ -245,3 +245,40 @@ def test_a_scalar_tail_does_not_hold_a_peeled_loop_of_longer_tiles() -> None:
     payload = STATIC.replace("17", "29")
     assert refusal(payload, body).message.endswith(ELSEWHERE)
     check(payload, body.replace("o, scalar: true", "o"), [{}])
+
+
+BRANCHED = """\
+func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N: 0..] {
+  %e = tcp.empty : tensor<[N]xf32>
+  %y = gml_st.for %i in 0 to N step 3 (%o = %e) {
+    %t = gml_st.materialize(%x) tile [%i] [min(3, N - %i)] : tensor<[min(3, N - %i)]xf32>
+    %r = gml_st.if CONDITION {
+      %p = tcp.exp(%t) : tensor<[min(3, N - %i)]xf32>
+      tcp.yield(%p)
+    } else {
+      %q = tcp.abs(%t) : tensor<[min(3, N - %i)]xf32>
+      tcp.yield(%q)
+    } : tensor<[min(3, N - %i)]xf32>
+    gml_st.yield(%r, %o) tile [%i] [min(3, N - %i)]
+  } : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "branches"), [("N == 1", 1), ("N < 3", 1), ("N >= 3", 1), ("N == 4", 2), ("mod(N, 3) == 0", 1)]
+)
+def test_a_branch_that_contradicts_a_part_goes(condition: str, branches: int) -> None:
+    """Of a loop of whole steps, no iteration has an N below 3; of its tail, none has an N that 3 divides."""
+    payload = BRANCHED.replace("CONDITION", condition)
+    body = "let p = match one exp in root\npeel(parent(parent(p)))"
+    made = check(payload, body, [{"N": n} for n in (0, 1, 2, 3, 4, 8)])
+    assert sum(isinstance(op, If) for op in made.module.main.walk()) == branches
+
+
+def test_a_branch_that_says_more_of_sizes_than_its_result() -> None:
+    """Where 3 divides N, a tile has 3 elements; the result of the branch has at most 3."""
+    payload = BRANCHED.replace("CONDITION", "mod(N, 3) == 0")
+    body = "let p = match one exp in root\nsplit(parent(parent(p)), 3)"
+    check(payload, body, [{"N": n} for n in (0, 1, 3, 4, 6)])
