@@ -79,7 +79,7 @@ class Plan:
     seconds: float = 0.005
 
 
-QUICK: Final = Plan(rows=(4, 32, 256), patience=1.5, seconds=0.002)
+QUICK: Final = Plan(rows=(4, 16, 64, 256), patience=1.5, seconds=0.002)
 """For a whole table in a minute or two."""
 
 
@@ -145,11 +145,11 @@ def levels_of(name: str, target: tcpx.Target) -> Iterator[Level]:
 
 
 def shapes_of(size: int) -> Iterator[tuple[int, int]]:
-    """Columns and depth of right factors of about so many bytes: one that is as deep as wide, or deeper, and of large
-    ones a wide one, too. The columns are powers of two, as those of most models. Their rows share the sets of a cache,
-    so that reading them in place costs most."""
+    """Columns and depth of right factors of about so many bytes: one that is about as deep as wide, or deeper, and of
+    large ones a wide one, too. The columns are powers of two, as those of most models. Their rows share the sets of a
+    cache, so that reading them in place costs most."""
     elements = size // BYTES
-    n = min(COLUMNS, 1 << max(5, int(log2(elements)) // 2))
+    n = min(COLUMNS, 1 << max(5, round(log2(elements) / 2)))
     yield n, max(16, elements // n // 16 * 16)
     if elements >= WIDE * LEAST_DEPTH:
         yield WIDE, elements // WIDE // 16 * 16

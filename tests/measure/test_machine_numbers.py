@@ -36,6 +36,7 @@ def test_sizes_are_inside_their_levels() -> None:
         for n, k in shapes_of(size):
             assert n % 32 == k % 16 == 0
             assert size / 2 < n * k * 4 <= size
+            assert n & (n - 1) == 0
     assert [list(shapes_of(size)) for size in (1 << 20, 1 << 22)] == [[(512, 512)], [(1024, 1024), (4096, 256)]]
 
 
