@@ -1,6 +1,6 @@
 """Interval, divisibility and equality proofs about sizes; the search is in `proofs.py`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
 from math import gcd
 from typing import Final, TypeVar
@@ -236,7 +236,8 @@ def known_divisor(d: Operand) -> int:
     if isinstance(d, int):
         return abs(d)
     if isinstance(d, Size):
-        return gcd(d.constant, *(_term_divisor(monomial, c) for monomial, c in d.terms))
+        divisor = gcd(d.constant, *(_term_divisor(monomial, c) for monomial, c in d.terms))
+        return divisor if divisor != 1 else _divisor_without_rest(d)
     match d:
         case Symbol():
             return d.multiple_of
@@ -251,6 +252,27 @@ def known_divisor(d: Operand) -> int:
             return divisor // rhs if divisor and divisor % rhs == 0 else 1
         case _:
             return 1
+
+
+def is_in_whole_steps(size: Dim, step: Dim) -> bool:
+    """Whether a size is `x - mod(x, step)`, or a multiple of it."""
+    return any(mod.rhs == step and others == 0 for mod, _, others in _rests(size))
+
+
+def _divisor_without_rest(size: Size) -> int:
+    """A divisor of a size that is `x - mod(x, step)`, or a multiple of it; else 1."""
+    steps = (
+        gcd(factor * mod.rhs, known_divisor(others)) for mod, factor, others in _rests(size) if isinstance(mod.rhs, int)
+    )
+    return next((step for step in steps if step > 1), 1)
+
+
+def _rests(size: Dim) -> Iterator[tuple[Mod, int, Dim]]:
+    """The terms of a size that are what is left of x after whole steps, with their factors, and the size without this
+    many times `mod(x, step) - x`."""
+    for term, factor in size.terms if isinstance(size, Size) else ():
+        if len(term) == 1 and isinstance(term[0], Mod):
+            yield term[0], factor, size - factor * Size.of(term[0]) + factor * term[0].lhs
 
 
 def _term_divisor(monomial: tuple[Atom, ...], coefficient: int) -> int:

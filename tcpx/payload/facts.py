@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from math import gcd
 from typing import Final
 
 from tcpx.payload.bounds import is_equal, is_less_equal, known_divisor, lower_bound, upper_bound
@@ -311,16 +310,5 @@ def _in_steps(size: Dim) -> Dim:
     if not isinstance(size, Size):
         return size
     rising = size - size.constant
-    step = max(known_divisor(rising), _step_of_quotient(rising))
+    step = known_divisor(rising)
     return rising + step * (size.constant // step) if step > 1 else size
-
-
-def _step_of_quotient(size: Dim) -> int:
-    """The step of a size that is `x - mod(x, step)`, or a multiple of it; else 1."""
-    for term, factor in size.terms if isinstance(size, Size) else ():
-        if len(term) == 1 and isinstance(term[0], Mod) and isinstance(term[0].rhs, int):
-            rest = size + -factor * term[0] + factor * term[0].lhs
-            step = gcd(factor * term[0].rhs, known_divisor(rest))
-            if step > 1:
-                return step
-    return 1

@@ -21,6 +21,7 @@ from tcpx.payload.sizes import (
     Symbol,
     Var,
     is_less_equal,
+    last_value,
     minimum,
     substitute,
     to_text,
@@ -120,7 +121,7 @@ def _in_last_iterations(place: Dim) -> Dim:
     """No less than a place in any iteration of the loops whose variables are added up in it."""
     for term, factor in place.terms if isinstance(place, Size) else ():
         if len(term) == 1 and isinstance(term[0], Var) and factor > 0:
-            place = place + factor * (_last(term[0]) - term[0])
+            place = place + factor * (last_value(term[0]) - term[0])
     return place
 
 
@@ -130,16 +131,6 @@ def _without_whole_rests(place: Dim) -> Dim:
         if len(term) == 1 and isinstance(term[0], Mod) and factor < 0 and is_less_equal(0, term[0].lhs) is True:
             place = place + factor * (term[0].lhs - term[0])
     return place
-
-
-def _last(var: Var) -> Dim:
-    """The last value of a variable, or more."""
-    length = var.upper - var.lower
-    for term, factor in length.terms if isinstance(length, Size) else ():
-        is_rest = factor == -1 and len(term) == 1 and isinstance(term[0], Mod) and term[0].rhs == var.step
-        if is_rest and isinstance(term[0], Mod) and length + term[0] == term[0].lhs:
-            return var.upper - var.step
-    return var.upper - 1
 
 
 def _where_it_is_used(op: OnSubset, size: Dim, idle: Loop | None) -> Sequence[Predicate]:

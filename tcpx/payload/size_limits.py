@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import product as combinations
 
-from tcpx.payload.bounds import is_less_equal, known_divisor
+from tcpx.payload.bounds import is_in_whole_steps, is_less_equal, known_divisor
 from tcpx.payload.monotone import direction
 from tcpx.payload.proof_form import divide
 from tcpx.payload.size_arithmetic import ceildiv, floordiv, maximum, minimum
@@ -59,7 +59,10 @@ def last_value(variable: Var) -> Dim:
     span = upper - lower
     if isinstance(span, int) and isinstance(step, int):
         return lower + (span - 1) // step * step
-    divided = known_divisor(span) % step == 0 if isinstance(step, int) else divide(span, step)[1] == 0
+    if isinstance(step, int):
+        divided = known_divisor(span) % step == 0
+    else:
+        divided = is_in_whole_steps(span, step) or divide(span, step)[1] == 0
     return upper - step if divided else upper - 1
 
 
