@@ -12,6 +12,7 @@ from tcpx.payload.sizes import (
     Dim,
     Max,
     Min,
+    Mod,
     Size,
     Substitution,
     Var,
@@ -19,6 +20,7 @@ from tcpx.payload.sizes import (
     is_less_equal,
     lower_bound,
     minimum,
+    mod,
     not_negative,
     substitute,
     to_text,
@@ -178,6 +180,8 @@ def disjoint(a: Tile, b: Tile) -> bool | None:
             continue
         if _is_before(start, extent, other_start) or _is_before(other_start, other_extent, start):
             return True
+        if extent == other_extent == 1 and _are_other_residues(start, other_start):
+            return True
     if any(is_less_equal(size, 0) is True for size in (*a.sizes, *b.sizes)):
         return True
     if not (a.has_unit_strides and b.has_unit_strides):
@@ -207,6 +211,18 @@ def _is_before(start: Dim, extent: Dim, other: Dim) -> bool:
     most = where_positive(extent)
     ends = [start + extent] if most == extent else [start + extent, start + most]
     return any(is_less_equal(end, other) is True for end in ends)
+
+
+def _are_other_residues(a: Dim, b: Dim) -> bool:
+    """Whether two sizes are remainders by one number that provably differ: `mod(t, 2)` and `mod(t + 1, 2)`."""
+    match a, b:
+        case (
+            Size(terms=(((Mod(lhs=first, rhs=int() as divisor),), 1),), constant=0),
+            Size(terms=(((Mod(lhs=second, rhs=other),), 1),), constant=0),
+        ) if divisor == other:
+            return (distance := mod(second - first, divisor)) != 0 and isinstance(distance, int)
+        case _:
+            return False
 
 
 def where_positive(size: Dim) -> Dim:

@@ -6,8 +6,8 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.strided import STRIDED
 from tcpx.records import frozen
 from tcpx.transform.bufferization.lowering import Lowering
-from tcpx.transform.bufferization.placement import Placement
 from tcpx.transform.bufferization.preparation import prepare
+from tcpx.transform.bufferization.slots import placed_in_slots
 from tcpx.transform.declaration import (
     FUNC,
     Arguments,
@@ -28,8 +28,9 @@ class Bufferize(Transform):
     A loop updates its destinations in place; a yielded or returned value is computed at its destination. Arguments
     become buffers. Each result becomes one more argument. The outer strides of a `strided` tensor become symbols.
     Operations that are still on tensors become loop nests over their elements; composites are decomposed. What cannot
-    be in place is copied. Each copy is a remark in the function's attribute `remarks`, which names the two uses that
-    conflict.
+    be in place is copied. State that each iteration of a loop of the payload would copy takes turns in the slots of one
+    array instead: it is copied before the loop and behind it. Each copy is a remark in the function's attribute
+    `remarks`, which names the two uses that conflict.
 
     An `inout` argument is overwritten where the result of its name is computed, after its last read.
 
@@ -97,7 +98,7 @@ def bufferize_one(rewriter: Rewriter, func: FuncOp) -> Copies:
     if "results" in func.attributes:
         return Copies()
     prepare(rewriter, func)
-    placement = Placement(func)
+    placement = placed_in_slots(rewriter, func)
     rewriter.visited += placement.conflicts.looked_at
     lowering = Lowering(rewriter, func, placement)
     lowering.run()
