@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def _array(*shape: int) -> np.ndarray:
 
 
 def test_numbers() -> None:
-    kernel = tcpx.compile(tcpx.parse(PRODUCT))
+    kernel: Any = tcpx.compile(tcpx.parse(PRODUCT))
     for n, m in SIZES:
         a, x = _array(n, m), _array(m)
         np.testing.assert_allclose(kernel(a, x), a @ x, rtol=1e-5, atol=1e-5)
@@ -43,7 +44,7 @@ def test_numbers() -> None:
 
 
 def test_sums_of_three() -> None:
-    kernel = tcpx.compile(tcpx.parse(GRAY))
+    kernel: Any = tcpx.compile(tcpx.parse(GRAY))
     w = np.array([0.3, 0.6, 0.1], np.float32)
     for n in (0, 1, 7, 8, 9, 61):
         x = np.random.default_rng(n).integers(0, 255, (n, 3), dtype=np.uint8)
