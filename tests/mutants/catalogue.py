@@ -119,8 +119,8 @@ MUTANTS: Final = (
     Mutant(
         "fuse: a producer that is read elsewhere is moved",
         "transform/fusion.py",
-        "if outside and not (recompute or is_kept):",
-        "if not outside and (recompute or is_kept):",
+        "if outside and not (again.always or is_kept):",
+        "if not outside and (again.always or is_kept):",
         _op("fuse"),
     ),
     Mutant(
