@@ -48,9 +48,10 @@ def normal_order(op: Structured) -> tuple[Iterator, ...]:
 
 def order_of_inputs(op: Structured) -> Sequence[int]:
     """The inputs: those that are read by windows first, then those that have most dims. Of the others, those first that
-    have the outer dims of the result outside."""
+    have the outer dims of the result outside, then the longer ones."""
     maps, places = op.maps(), _places(op)
-    return sorted(range(len(maps)), key=lambda k: _rank(maps[k], places))
+    lengths = [[-size if isinstance(size, int) else 0 for size in shape_of(value.type)] for value in op.inputs]
+    return sorted(range(len(maps)), key=lambda k: (*_rank(maps[k], places), lengths[k]))
 
 
 @cache

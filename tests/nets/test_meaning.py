@@ -175,6 +175,11 @@ def test_random_generics(first: int, wide: Target) -> None:
         assert differing(tcpx.parse(random_generic(seed)), wide, ALL_AT_ONCE) == [], f"seed {seed}"
 
 
+def test_factors_that_differ_in_length_alone(wide: Target) -> None:
+    """Of two factors with a reduced dim of their own, the longer one comes first, whichever is written first."""
+    assert differing(tcpx.parse(random_generic(266)), wide, {"swapped": SPELLINGS["swapped"]}) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["x86_avx2", "x86_avx512"])
 @pytest.mark.parametrize("threads", [1, 2])
