@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from math import log2, sqrt
+from math import log2
 from typing import Final
 
 import numpy as np
@@ -25,8 +25,6 @@ WIDE: Final = 4096
 LEAST_DEPTH: Final = 256
 """Of a wide one."""
 BYTES: Final = 4
-BEYOND: Final = 2
-"""The last level is measured with as many times the bytes of the one before."""
 BATCH: Final = 2
 UNSETTLED: Final = "unsettled: other programs ran"
 KEPT: Final = "the table's: times did not settle"
@@ -138,10 +136,9 @@ class Level:
 
 def levels_of(name: str, target: tcpx.Target) -> Iterator[Level]:
     """The lines of one kind that the table of a target has."""
-    levels = target.costs[name]
-    for level, size in zip(levels, sizes_of([level.most_bytes for level in levels]), strict=True):
+    for level in target.costs[name]:
         known = {recipe: (line.start, line.row) for recipe, line in level.lines.items()}
-        yield Level(name, level.most_bytes, size, known)
+        yield Level(name, level.most_bytes, level.size, known)
 
 
 def shapes_of(size: int) -> Iterator[tuple[int, int]]:
@@ -153,15 +150,6 @@ def shapes_of(size: int) -> Iterator[tuple[int, int]]:
     yield n, max(16, elements // n // 16 * 16)
     if elements >= WIDE * LEAST_DEPTH:
         yield WIDE, elements // WIDE // 16 * 16
-
-
-def sizes_of(limits: Sequence[int | None]) -> Iterator[int]:
-    """Bytes inside each level: halfway to its end, on a scale of powers."""
-    below = 0
-    for limit in limits:
-        size = below * BEYOND if limit is None else limit // 2 if not below else int(sqrt(below * limit))
-        yield size or COLUMNS * COLUMNS * BYTES
-        below = limit or below
 
 
 def kernels(kind: Kind, shape: tuple[int, int, int], target: tcpx.Target) -> dict[str, Callable[[], object]]:

@@ -12,7 +12,7 @@
     types:    {__m512: [f32x16]}            C type -> lane types
     rows:     [{for: [{T: f32x16, ...}], rows: [{name: add_$T, ...}]}]      groups nest; a group is a row or has `rows`
     helpers:  [{for: [...], define: {tcpx_max_$T: C code}}]
-    costs:    {rows: [{bytes: l2, direct: [0, 11]}, ..]}     what recipes take; else the nearest table's
+    costs:    {rows: [{bytes: l2, direct: [0, 11]}, ..]}     what recipes take; else predictions
     kernels:  [{semantics: func @dot4(..) .., c: "dot4({a}, {b}, {out});", ...}]     rows of operations: `KernelRow`
 
 A row says `slow: true` if other operations that give nearly the same are faster: only what asks for just it gets it.
@@ -23,16 +23,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import log2
 from pathlib import Path
 from types import MappingProxyType
 
 from tcpx.installed import TABLES, available_targets
+from tcpx.machine import CACHES
 from tcpx.plurals import counted
 from tcpx.processor import Processor
 from tcpx.target.calibration import NUMBERS, digest_of, memory_rates
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow, read_kernel
+from tcpx.target.predicted_costs import Machine, completed
 from tcpx.target.recipe_costs import Costs, read_costs
 from tcpx.target.rows import (
     CONDITIONS,
@@ -205,7 +206,7 @@ def target_of(root: Node, folder: Path, features: tuple[str, ...] | None, number
         costs=_costs(fields),
         read_rows=read_rows,
         is_installed=folder.resolve() == TABLES.resolve(),
-        memory_rates=memory_rates(fields[_RATES]) if _RATES in fields else (0, 0),
+        memory_rates=_memory_rates(fields),
         numbers=numbers,
     )
 
@@ -222,19 +223,15 @@ def _with_numbers(fields: dict[str, Node], numbers: str) -> dict[str, Node]:
 
 
 def _costs(fields: Mapping[str, Node]) -> Costs:
-    """What recipes cost, by the caches of the table; of one that does not say, as in the installed table whose vectors
-    and caches are the nearest."""
-    held = fields.get("costs")
-    if held is None:
-        known = [described(read_table(TABLES / f"{name}.yaml"), TABLES) for name in available_targets()]
-        held = min((table for table in known if "costs" in table), key=lambda table: _distance(table, fields))["costs"]
-    return read_costs(held, {cache: fields[cache].number() for cache in ("l1", "l2", "l3")})
+    """What recipes cost, by the caches of the table: as measured, else as predicted."""
+    caches = {cache: fields[cache].number() for cache in CACHES}
+    measured: Costs = read_costs(fields["costs"], caches) if "costs" in fields else {}
+    rates = {key: fields[key].number() for key in ("vector_bits", "vector_registers", "l3_rate")}
+    return completed(measured, Machine(**caches, **rates, memory_rates=_memory_rates(fields)))
 
 
-def _distance(table: Mapping[str, Node], other: Mapping[str, Node]) -> tuple[float, float]:
-    """How far vectors, then caches and the rate of the last of them, are from those of another table."""
-    apart = {key: abs(log2(max(table[key].number(), 1) / max(other[key].number(), 1))) for key in _SIZES}
-    return apart["vector_bits"], apart["l1"] + apart["l2"] + apart["l3_rate"]
+def _memory_rates(fields: Mapping[str, Node]) -> tuple[int, int]:
+    return memory_rates(fields[_RATES]) if _RATES in fields else (0, 0)
 
 
 def features_of(fields: Mapping[str, Node]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:

@@ -54,7 +54,7 @@ class Target:
     kernels: Mapping[str, KernelRow]
     """The rows whose semantics is an operation on tensors, by name."""
     costs: Costs
-    """What recipes of schedules cost, by the kind of what they compute."""
+    """What recipes of schedules cost, by the kind of what they compute: as measured, else as predicted."""
     read_rows: Callable[[], Iterable[InstructionRow]] = field(repr=False)
     """Called once, by the first question about instructions: checking a schedule asks none."""
     is_installed: bool = False

@@ -8,8 +8,9 @@ import tcpx
 from tcpx.measure import machine_numbers, recipe_lines
 from tcpx.measure.fork_and_join import fork_and_join_seconds
 from tcpx.measure.machine_numbers import l3_rate, memory_rates, parallel_threshold, steps_of
-from tcpx.measure.recipe_lines import KINDS, Level, Lines, kernels, levels_of, line, shapes_of, sizes_of
+from tcpx.measure.recipe_lines import KINDS, Level, Lines, kernels, levels_of, line, shapes_of
 from tcpx.measure.timer import settled_seconds
+from tcpx.target.recipe_costs import levels_at
 
 TARGET = tcpx.load_target("generic")
 
@@ -30,9 +31,10 @@ def test_a_line_through_times(times: list[float], found: tuple[float, float]) ->
 
 def test_sizes_are_inside_their_levels() -> None:
     limits = [1 << 14, 1 << 20, 1 << 24, None]
-    assert list(sizes_of(limits)) == [1 << 13, 1 << 17, 1 << 22, 1 << 25]
-    assert list(sizes_of([None])) == [1 << 22]
-    for size in sizes_of(limits):
+    sizes = [level.size for level in levels_at(limits)]
+    assert sizes == [1 << 13, 1 << 17, 1 << 22, 1 << 25]
+    assert [level.size for level in levels_at([None])] == [1 << 22]
+    for size in sizes:
         for n, k in shapes_of(size):
             assert n % 32 == k % 16 == 0
             assert size / 2 < n * k * 4 <= size

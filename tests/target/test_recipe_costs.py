@@ -1,4 +1,4 @@
-"""What recipes cost: reading the table, where each is the cheapest, and whose table a target without one takes."""
+"""What recipes cost: reading the table, where each is the cheapest, and what a schedule chooses by it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tcpx.installed import LIBRARY
 from tcpx.target import TargetError, available_targets, load_target
 from tcpx.target.recipe_costs import Line, Region, read_costs, regions
 from tcpx.target.table import Node
-from tests.target.test_target import TABLE, write
 
 SIZES = {"l1": 1000, "l2": 4000, "l3": 16000}
 LEVELS = [
@@ -65,12 +64,6 @@ def test_every_target_says_what_the_library_asks(name: str) -> None:
     assert {recipe for levels in costs.values() for level in levels for recipe in level.lines} <= known
 
 
-def test_a_target_without_costs_takes_those_of_the_nearest(tmp_path: Path) -> None:
-    found = load_target(write(tmp_path, TABLE), allow_native=True).costs["rows"]
-    generic = load_target("generic").costs["rows"]
-    assert found[-1].lines == generic[-1].lines
-
-
 PRODUCT = """\
 func @f(%x: tensor<[M]x512xf32>, %w: tensor<512x512xf32>) -> tensor<[M]x512xf32> symbols [M] {
   %y = tcp.matmul(%x, %w) : tensor<[M]x512xf32>
@@ -81,8 +74,9 @@ func @f(%x: tensor<[M]x512xf32>, %w: tensor<512x512xf32>) -> tensor<[M]x512xf32>
 
 def test_the_default_schedule_goes_by_the_table(tmp_path: Path) -> None:
     default, table = tcpx.load_schedule(LIBRARY / "default.tcps"), tmp_path / "mine.yaml"
-    head = "name: mine\nbase: x86_avx512.yaml\ncosts:\n  made: [{large: [0, 1]}]\n  depths: [{large: [0, 1]}]\n"
-    rest = "  batch: [{large: [0, 1]}]\n  batch_columns: [{large: [0, 1]}]\n"
+    head = "name: mine\nbase: x86_avx512.yaml\ncosts:\n  others: dearer\n"
+    rest = "  made: [{large: [0, 1]}]\n  depths: [{large: [0, 1]}]\n"
+    rest += "  batch: [{large: [0, 1]}]\n  batch_columns: [{large: [0, 1]}]\n"
 
     def chosen(costs: str) -> list[object]:
         table.write_text(f"{head}{rest}  rows: [{costs}]\n", encoding="utf-8")
@@ -92,3 +86,14 @@ def test_the_default_schedule_goes_by_the_table(tmp_path: Path) -> None:
     assert chosen("{stream: [0, 20], direct: [100, 10], panel: [1000, 5]}") == ["stream", "direct", "panel"]
     assert chosen("{direct: [0, 1], large: [1, 1]}") == ["direct"]
     assert chosen("{large: [0, 1]}") == ["large"]
+    head = head.replace("  others: dearer\n", "")
+    assert chosen("{large: [130, 10]}") == ["tile", "stream", "large"]  # of which two are predicted
+
+
+def test_others_are_dearer_or_predicted() -> None:
+    assert read_costs(Node({"others": "dearer", "rows": LEVELS}, ""), SIZES)["rows"][0].is_whole
+    assert not read_costs(Node({"rows": LEVELS}, ""), SIZES)["rows"][0].is_whole
+    with pytest.raises(TargetError) as caught:
+        read_costs(Node({"others": "cheaper", "rows": LEVELS}, "t.yaml: costs"), SIZES)
+    required = "`dearer`, or no `others` where they are to be predicted"
+    assert (caught.value.diagnostic.required, caught.value.diagnostic.found) == (required, "'cheaper'")
