@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice, pairwise
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +44,8 @@ class Machine:
     processor: Processor = UNKNOWN
     caches: tuple[tuple[str, int], ...] = ()
     folder: Path | None = None
+    page: int = 0
+    """Bytes of a page of memory; 0 where it is not known."""
 
     def calibration(self, table: str) -> Path | None:
         """Where the calibration of a table is kept, whether there is one or not."""
@@ -65,7 +68,7 @@ def this_machine() -> Machine:
         folder = cache_directory() / FOLDER
     except CompileError:  # no home: nothing is kept
         folder = None
-    return Machine(this_processor(), tuple(read_caches(SYSTEM).items()), folder)
+    return Machine(this_processor(), tuple(read_caches(SYSTEM).items()), folder, PAGESIZE)
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,7 @@ def target_attribute(target: Target, expression: ast.Attribute, frame: Frame) ->
         "l2": target.l2,
         "l3": target.l3,
         "l3_rate": target.l3_rate,
+        "page": target.page,
         "parallel_threshold": target.parallel_threshold,
     }
     if expression.name not in sizes:

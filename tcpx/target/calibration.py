@@ -13,8 +13,10 @@ from tcpx.target.errors import TargetError
 from tcpx.target.recipe_costs import read_costs
 from tcpx.target.table import Node, read_table
 
-NUMBERS: Final = (*CACHES, "l3_rate", "memory_rates", "parallel_threshold", "costs")
+NUMBERS: Final = (*CACHES, "page", "l3_rate", "memory_rates", "parallel_threshold", "costs")
 """What of a table is the machine's."""
+USUAL_PAGE: Final = 4096
+"""Bytes of a page of memory where a table does not say."""
 MEASURED: Final = ("processor", "l3_rate", "memory_rates", "parallel_threshold", "costs")
 """What is in a calibration: a part of a table, and which processor it is for."""
 
@@ -24,7 +26,8 @@ def numbers_of(machine: Machine, table: str) -> str:
     TargetError for a calibration that is damaged."""
     path = machine.calibration(table)
     measured = _read_calibration(path) if path is not None and is_file(path) else {}
-    found = {**dict(machine.caches), **measured}
+    page = {"page": machine.page} if machine.page else {}
+    found = {**dict(machine.caches), **page, **measured}
     return json.dumps(found, sort_keys=True) if found else ""
 
 

@@ -31,7 +31,6 @@ IN_PLACE: Final[Mapping[Place, float]] = {"l1": 0.0, "l2": 0.3, "l3": 1.5, "memo
 """How much of the time of a read is not hidden behind multiply-adds: pieces of rows far apart defeat the prefetcher."""
 PACKING: Final[Mapping[Place, float]] = {"l1": 2.5, "l2": 6.0}
 """Reads from a cache in the time of which an element is copied to it, and the copy is read."""
-FACTOR_BYTES: Final = 4
 UNKNOWN_MEMORY: Final = 3
 """How many times more L3 delivers than memory."""
 LIMITS: Final = ((1, "l1", 2), (1, "l2", 1), (3, "l2", 1), (1, "l3", 4))

@@ -1,6 +1,7 @@
 """From a YAML table to a Target: includes, `for` groups, validation.
 
     name, vector_bits, vector_registers, l1, l2, l3, l3_rate, parallel_threshold, flags, headers, tolerances
+    page:     4096                          bytes of a page of memory; else that many
     memory_rates: [140, 270]     bytes that one core and all read in the time of 64 vector FMAs; else unknown
     base:     x86_avx512.yaml               the table that has what this one does not say; types, rows and helpers add
     include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
@@ -30,7 +31,7 @@ from tcpx.installed import TABLES, available_targets
 from tcpx.machine import CACHES
 from tcpx.plurals import counted
 from tcpx.processor import Processor
-from tcpx.target.calibration import NUMBERS, digest_of, memory_rates
+from tcpx.target.calibration import NUMBERS, USUAL_PAGE, digest_of, memory_rates
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow, read_kernel
 from tcpx.target.predicted_costs import Machine, completed
@@ -50,13 +51,14 @@ from tcpx.target.target import Target
 _PROCESSOR_ENTRY = ("vendor", "family", "models")
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
 _RATES = "memory_rates"
+_PAGE = "page"
 _SHARED_KEYS = ("types", "rows", "helpers", "kernels", "tolerances")
 _PROCESSOR_KEYS = ("processors", "found_on")
 """Which processors a table is for: not those of its base."""
 _DERIVED_KEYS = (
     *("name", "base", "flags", "headers", "cpu_flags", *_PROCESSOR_KEYS, "slow", "costs"),
     *_SIZES,
-    _RATES,
+    *(_RATES, _PAGE),
     *_SHARED_KEYS,
 )
 _KEYS = (*_DERIVED_KEYS, "include", "features")
@@ -207,6 +209,7 @@ def target_of(root: Node, folder: Path, features: tuple[str, ...] | None, number
         read_rows=read_rows,
         is_installed=folder.resolve() == TABLES.resolve(),
         memory_rates=_memory_rates(fields),
+        page=_page(fields),
         numbers=numbers,
     )
 
@@ -232,6 +235,15 @@ def _costs(fields: Mapping[str, Node]) -> Costs:
 
 def _memory_rates(fields: Mapping[str, Node]) -> tuple[int, int]:
     return memory_rates(fields[_RATES]) if _RATES in fields else (0, 0)
+
+
+def _page(fields: Mapping[str, Node]) -> int:
+    if _PAGE not in fields:
+        return USUAL_PAGE
+    size = fields[_PAGE].number()
+    if size < 1 or size & (size - 1):
+        raise fields[_PAGE].fail("a power of two")
+    return size
 
 
 def features_of(fields: Mapping[str, Node]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:

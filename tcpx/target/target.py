@@ -9,7 +9,7 @@ from threading import RLock
 from tcpx.plurals import counted
 from tcpx.processor import hidden_note, missing_flags
 from tcpx.records import brief
-from tcpx.target.calibration import digest_of
+from tcpx.target.calibration import USUAL_PAGE, digest_of
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow
 from tcpx.target.recipe_costs import Costs
@@ -26,7 +26,8 @@ class Target:
 
     Cache sizes are bytes (l1 and l2 per core, l3 shared); `l3_rate` is the number of bytes that a core reads from L3
     in the time in which it multiplies and adds a vector of 32-bit floats; `memory_rates` are those that one core, and
-    all, read from memory in the time of 64 vectors, zeros where it is not known; `parallel_threshold` is the number of
+    all, read from memory in the time of 64 vectors, zeros where it is not known; `page` is
+    the bytes of a page of memory; `parallel_threshold` is the number of
     scalar operations below which a kernel runs on one thread. `features` are the optional extensions in use. `flags`
     are the compiler's flags, and `cpu_flags` the extensions of the CPU that its code may use; both with those of the
     features. `tolerances` maps a function of the semantics language to the largest error of its rows in units in the
@@ -61,6 +62,7 @@ class Target:
     """Whether the table is one of the package, so that `load_target` gives it by name and features: one of a user may
     be called alike."""
     memory_rates: tuple[int, int] = (0, 0)
+    page: int = USUAL_PAGE
     numbers: str = field(default="", repr=False)
     """What the machine of `native` has that differs from the table, as JSON; empty for a target by name."""
     _names: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from mmap import PAGESIZE
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def test_processors_that_are_no_list_of_models(tmp_path: Path, entry: str, requi
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     """A Zen 3 with caches of its own, and no calibration."""
-    known = Machine(ZEN3, (("l1", 49152), ("l2", 1048576)), tmp_path / "machines")
+    known = Machine(ZEN3, (("l1", 49152), ("l2", 1048576)), tmp_path / "machines", PAGESIZE)
     monkeypatch.setattr("tcpx.target.loader.this_machine", lambda: known)
     monkeypatch.setattr("tcpx.target.loader.cpu_flags", lambda: AVX2)
     return known
@@ -221,9 +222,9 @@ def test_the_environment_gives_native_the_numbers_of_the_table(monkeypatch: pyte
     monkeypatch.delenv(machine.VARIABLE)
     monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
     caches = (("l1", 49152), ("l2", 1048576), ("l3", 33554432))
-    assert machine.this_machine() == Machine(ZEN3, caches, tmp_path / "machines")
+    assert machine.this_machine() == Machine(ZEN3, caches, tmp_path / "machines", PAGESIZE)
     monkeypatch.setenv("TCPX_CACHE_DIR", "~no-such-user/cache")
-    assert machine.this_machine() == Machine(ZEN3, caches)
+    assert machine.this_machine() == Machine(ZEN3, caches, page=PAGESIZE)
     monkeypatch.setenv(machine.VARIABLE, "tables")
     with pytest.raises(tcpx.ArgumentError, match="found: tables"):
         machine.this_machine()

@@ -114,7 +114,7 @@ FUNCTIONS = _table(
     Function("parent", ("op",), Static.ANY, "the loop, group or function round an op"),
 )
 
-TARGET_SIZES = ("vector_registers", "vector_bits", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
+TARGET_SIZES = ("vector_registers", "vector_bits", "l1", "l2", "l3", "l3_rate", "page", "parallel_threshold")
 TARGET_ATTRIBUTES: Mapping[str, Static] = {
     **dict.fromkeys(TARGET_SIZES, Static.INT),
     "name": Static.STRING,

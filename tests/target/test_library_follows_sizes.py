@@ -1,0 +1,101 @@
+"""Defaults of the schedule library follow the caches and the pages of the target."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import tcpx
+from tcpx.installed import LIBRARY
+from tcpx.machine import Machine
+from tcpx.target import TargetError, load_target
+from tcpx.target.calibration import numbers_of
+from tcpx.target.loader import target_with
+
+HEADS = """\
+func @f(%q: tensor<2x512x64xf32>, %k: tensor<2x512x64xf32>, %v: tensor<2x512x64xf32>) -> tensor<2x512x64xf32> {
+  %o = tcp.attention(%q, %k, %v) : tensor<2x512x64xf32>
+  tcp.return(%o)
+}
+"""
+MASKED = HEADS.replace("%v) :", "%v) {causal = true} :")
+COLUMNS = """\
+func @f(%x: tensor<4096x3000xf32>) -> tensor<3000xf32> {
+  %y = tcp.reduce_sum(%x) {dims = [0]} : tensor<3000xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def product(m: int, k: int, n: int) -> str:
+    return (
+        f"func @f(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32> {{\n"
+        f"  %y = tcp.matmul(%x, %w) : tensor<{m}x{n}xf32>\n  tcp.return(%y)\n}}\n"
+    )
+
+
+def with_sizes(name: str, **sizes: int) -> tcpx.Target:
+    return target_with(name, load_target(name).features, json.dumps(sizes) if sizes else "")
+
+
+@cache
+def default() -> tcpx.Schedule:
+    return tcpx.load_schedule(LIBRARY / "default.tcps")
+
+
+def knob(text: str, name: str, target: tcpx.Target) -> object:
+    run = tcpx.apply_schedule(tcpx.parse(text), default(), target=target)
+    return next(use.value for use in run.knobs if use.path.endswith(f".{name}"))
+
+
+@pytest.mark.parametrize(
+    ("l2", "columns"), [(262144, 64), (1048576, 64), (2097152, 128), (3145728, 128), (4194304, 256), (8388608, 512)]
+)
+def test_a_piece_is_as_wide_as_l2_asks_for(l2: int, columns: int) -> None:
+    target = with_sizes("x86_avx512", l2=l2, l3=1 << 28)
+    assert knob(product(2000, 4096, 4096), "nc", target) == columns
+
+
+@pytest.mark.parametrize(("page", "columns"), [(4096, 512), (16384, 2048), (65536, 4096)])
+def test_a_piece_for_few_rows_is_as_wide_as_half_a_page(page: int, columns: int) -> None:
+    numbers = {"page": page, "costs": {"rows": [{"large": [0, 10]}]}}
+    target = target_with("sapphire_rapids", load_target("sapphire_rapids").features, json.dumps(numbers))
+    assert knob(product(32, 4096, 4096), "nc", target) == columns
+
+
+@pytest.mark.parametrize(("page", "rows"), [(4096, 8), (8192, 8), (16384, 16)])
+def test_rows_that_are_short_beside_a_page_stream_side_by_side(page: int, rows: int) -> None:
+    text = product(1, 2048, 2048).replace("1x2048xf32", "2048xf32").replace("tcp.matmul", "tcp.contract")
+    text = text.replace("%w) :", '%w) {lhs = ["k"], rhs = ["k", "n"], out = ["n"]} :')
+    assert knob(text, "kb", with_sizes("x86_avx512", page=page, l3=1 << 25)) == rows
+
+
+@pytest.mark.parametrize(
+    ("l1", "keys", "masked"), [(16384, 64, 64), (32768, 128, 64), (49152, 128, 64), (131072, 512, 256)]
+)
+def test_l1_holds_the_scores_of_a_block_of_keys(l1: int, keys: int, masked: int) -> None:
+    target = with_sizes("x86_avx512", l1=l1)
+    assert knob(HEADS, "tj", target) == keys
+    assert knob(MASKED, "tj", target) == masked
+
+
+@pytest.mark.parametrize(("page", "is_split"), [(4096, False), (16384, True)])
+def test_threads_share_the_rows_where_pages_are_longer_than_the_columns(page: int, is_split: bool) -> None:
+    source = tcpx.emit(tcpx.parse(COLUMNS), default(), target=with_sizes("x86_avx512", page=page), threads=2).c_source
+    assert ("combined" in source) is is_split
+
+
+def test_the_page_is_the_tables_or_the_machines(tmp_path: Path) -> None:
+    table = tmp_path / "mine.yaml"
+    assert load_target("zen5").page == 4096
+    table.write_text("name: mine\nbase: x86_avx512.yaml\npage: 16384\n", encoding="utf-8")
+    assert load_target(table).page == 16384
+    for wrong in ("0", "5000", "-1", "big"):
+        table.write_text(f"name: mine\nbase: x86_avx512.yaml\npage: {wrong}\n", encoding="utf-8")
+        with pytest.raises(TargetError):
+            load_target(table)
+    assert not target_with("generic", (), numbers_of(Machine(page=4096), "generic")).numbers
+    assert target_with("generic", (), numbers_of(Machine(page=65536), "generic")).page == 65536
