@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from difflib import unified_diff
 from io import TextIOWrapper
 from pathlib import Path
@@ -36,10 +36,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _execute(options: argparse.Namespace) -> int:
     if options.payload and not options.upgrade:
         raise UsageError("required --upgrade beside --payload, found --payload alone")
-    texts = {name: _standard_input() if name == STDIN else _read(name) for name in _names(options.files)}
     changed = 0
-    for name, formatted in _formatted(texts, options):
-        text = texts[name]
+    for name, text, formatted in _upgraded(options) if options.upgrade else _formatted(options):
         changed += formatted != text
         if options.diff:
             print(_difference(text, formatted, name), end="")
@@ -52,17 +50,26 @@ def _execute(options: argparse.Namespace) -> int:
     return 1 if options.check and changed else 0
 
 
-def _formatted(texts: Mapping[str, str], options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The files with their new texts. What an upgrade changes is said beside the output."""
-    if not options.upgrade:
-        yield from ((name, tcpx.format_schedule(text, _shown(name))) for name, text in texts.items())
-        return
+def _formatted(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """Each file with its text and what it becomes, before the next one is read."""
+    for name in _names(options.files):
+        text = _text(name)
+        yield name, text, tcpx.format_schedule(text, _shown(name))
+
+
+def _upgraded(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """The same for an upgrade, which reads all files first. What it changes is said beside the output."""
+    texts = {name: _text(name) for name in _names(options.files)}
     done = tcpx.upgrade_schedules({_shown(name): text for name, text in texts.items()}, options.payload)
-    for name in texts:
+    for name, text in texts.items():
         upgraded = done[_shown(name)]
         for line in upgraded.changes:
             print(f"{_shown(name)}:{line}", file=sys.stderr if name == STDIN else sys.stdout)
-        yield name, upgraded.text
+        yield name, text, upgraded.text
+
+
+def _text(name: str) -> str:
+    return _standard_input() if name == STDIN else _read(name)
 
 
 def _shown(name: str) -> str:

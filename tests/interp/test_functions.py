@@ -143,7 +143,7 @@ def test_the_cheapest_recipe_is_a_condition_on_sizes() -> None:
         f"specialize mm when {COSTS.format(held=100000000)} {{ tile(mm, [m: 2]) }} else {{ tile(mm, [m: 6]) }}"
     )
     error = failure(f"let mm = match one contract in root\nif {COSTS.format(held=100000000)} {{ tile(mm, [m: 2]) }}")
-    assert error.diagnostic.message == "`if` needs an answer now, but `M <= 112` is known only when the kernel runs"
+    assert error.diagnostic.message == "`if` needs an answer now, but `M <= 37` is known only when the kernel runs"
 
 
 def test_costs_that_no_table_has() -> None:
