@@ -179,7 +179,7 @@ def under_other_shapes(
     rewriter.replace_op(op, back)
     again = [(user, result) for value, result in zip(back, made.results, strict=True) for user in value.users]
     for user, result in again:
-        if _reshapes(user) and have_equal_extents(shape_of(user.result.type), shape_of(result.type)):
+        if reshapes(user) and have_equal_extents(shape_of(user.result.type), shape_of(result.type)):
             rewriter.replace_op(user, [result])
     erase_dead(rewriter, [*inputs, *back])
     return made
@@ -262,7 +262,7 @@ def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str], c
         places = [count + k for user, k in own.uses if user is func.body.terminator]
         places += [func.args.index(value)] if value in func.args else []
         made = value.defining_op if own not in op.results else None
-        is_shown = not copies and made is not None and new.pieces_of_all(made) is not None and not _reshapes(made)
+        is_shown = not copies and made is not None and new.pieces_of_all(made) is not None and not reshapes(made)
         if not {map_dim(entry) for entry in entries} & set(names):
             continue
         if not copies:
@@ -319,8 +319,8 @@ def _reshaped(ctx: TransformContext, value: Value, shape: Sequence[Dim], before:
         return ctx.rewriter.insert(filled, at, f"{value.name.split('.')[0]}.t").result
     value = _whole(value, at)
     made = value.defining_op
-    near = [made.operands[0]] if made is not None and _reshapes(made) else []
-    beside = [u for u in value.users if _reshapes(u) and u.parent is before.parent and u.order < before.order]
+    near = [made.operands[0]] if made is not None and reshapes(made) else []
+    beside = [u for u in value.users if reshapes(u) and u.parent is before.parent and u.order < before.order]
     near += [u.result for u in beside if first_change(u, at) is None]
     for other in near:
         if have_equal_extents(shape_of(other.type), shape):
@@ -341,7 +341,8 @@ def _whole(value: Value, at: InsertPoint) -> Value:
     return _whole(made.operands[0], at) if all(are_equal_at(made, size, extent) for size, extent in sizes) else value
 
 
-def _reshapes(op: Operation) -> bool:
+def reshapes(op: Operation) -> bool:
+    """Whether an operation shows the elements of its operand under another shape."""
     return any(move.kind is MoveKind.RESHAPE for move in op.moves())
 
 

@@ -95,8 +95,9 @@ ONE_GRID = """
 func @shift(%a: tensor<[N]xf32>, %n: index as [T]) -> tensor<[N]xf32> symbols [N: 2.., T: 0..100] {
   %y = gml_st.for %t in 0 to T step 1 (%d = %a) {
     %now = gml_st.materialize(%d) full : tensor<[N]xf32>
-    %new = tcp.reverse(%now) {dims = [0]} : tensor<[N]xf32>
-    gml_st.yield(%new, %d) full
+    %part = gml_st.materialize(%d) tile [1] [N - 1] : tensor<[N - 1]xf32>
+    %new = tcp.reverse(%part) {dims = [0]} : tensor<[N - 1]xf32>
+    gml_st.yield(%new, %d) tile [0] [N - 1]
     %mirrored = tcp.reverse(%d) {dims = [0]} : tensor<[N]xf32>
     %sum = tcp.sub(%mirrored, %now) : tensor<[N]xf32>
     gml_st.yield(%sum, %d) full

@@ -155,6 +155,16 @@ func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x16xf32>) -> tensor<[M]x16xf32> sym
   tcp.return(%mm)
 }
 """
+STEPPED = """\
+func @f(%u: tensor<[N]xf32>, %v: tensor<[T]x[N]xf32>) -> tensor<[N]xf32> symbols [N, T] {
+  %y = gml_st.for %t in 0 to T step 1 (%d = %u) {
+    %w = gml_st.materialize(%v) tile [%t, 0] [1, N] drop [0] : tensor<[N]xf32>
+    %b = tcp.add(%d, %w) : tensor<[N]xf32>
+    gml_st.yield(%b, %d) full
+  } : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
 FUSED = MM + 'let i = tile(mm, [m: 6])\nlet e = match one "e" in root\nfuse(e, into: i)\n'
 STEPS: dict[str, tuple[str, str, str]] = {
     "tile": (RELU, MM, "tile(mm, [m: 6, k: 2], tail: peel)"),
@@ -222,6 +232,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "coalesce": (CUBE, P, "coalesce(p)"),
     "coalesce loops": (RELU, R + "let i, j = tile(r, [d0: 3, d1: 5], parallel: true)\n", "coalesce(i)"),
     "fold_unit_dims": (COLUMN, MM, "fold_unit_dims(mm)"),
+    "block_steps": (STEPPED, 'let b = match one "b" in root\n', "block_steps(parent(b), 8)"),
     "fission": (INVARIANT, FUSED, "fission(i, after: e)"),
     "normalize": (RELU, MM + "interchange(mm, [k, n, m])\n", "normalize(root)"),
     "fuse_elementwise": (TWICE, P, 'fuse_elementwise([p, match one "q" in root])'),
