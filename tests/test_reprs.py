@@ -53,7 +53,7 @@ def of_tuning(module: tcpx.Module, schedule: tcpx.Schedule) -> list[Any]:
     setting = Setting("p", "s", "generic", "c" * 1000, "f" * 1000, 1, "cpu")
     record = tcpx.TunedRecord(setting, point, "s" * 1000)
     outcome = Outcome("net", ("layer" * 100,) * 12, 0.5, 12)
-    problem = Problem(module, schedule, "generic", 1, (0,), (), point)
+    problem = Problem(module, schedule, tcpx.load_target("generic"), 1, (0,), (), point)
     progress = Progress((candidate,), (candidate,) * 100, candidate, 1.0, None, 100, phase="p" * 1000)
     revalidation = Revalidation(Path("r" * 1000), (Revalidated(record, comparison, "r" * 1000, None),))
     space = Space(tcpx.search_space(module, schedule, target="generic"))

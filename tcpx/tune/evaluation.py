@@ -10,7 +10,6 @@ from pathlib import Path
 from time import time
 from typing import Final
 
-import tcpx
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.kept_limits import kept_limits, raised_limits
 from tcpx.measure.limits import Limits as MachineLimits
@@ -57,7 +56,7 @@ class Evaluator:
         path, cache = self.folder / "problem.pickle", self.folder / "builds"
         self.problem.write(path)
         self._pinned = PinnedThreads(self.problem.cpus)
-        self._machine = Machine(tcpx.load_target(self.problem.target), self._pinned)
+        self._machine = Machine(self.problem.target, self._pinned)
         self.calibration = self._machine.calibration
         self._slots = [Slot(path, cache, available_cpus(), self.limits) for _ in range(max(self.workers + 1, COMPARED))]
         self._threads = ThreadPoolExecutor(self.workers)

@@ -201,7 +201,7 @@ class ByKernel:
         cpus = available_cpus()[: self.threads]
         examples = examples_of(self.module, self.workloads, self.seed)
         return Problem(
-            self.module, self.schedule, self.target.spec, self.threads, cpus, examples, {}, self.plugins, self.memory
+            self.module, self.schedule, self.target, self.threads, cpus, examples, {}, self.plugins, self.memory
         )
 
     def _say(self, phase: str) -> None:

@@ -28,12 +28,13 @@ class Example:
 
 @frozen
 class Problem:
-    """`cpus` are those that kernels are timed on, one per thread. `plugins` are Python modules that register operations
+    """`target` has the numbers that this machine was calibrated to, which a process with another cache would not find.
+    `cpus` are those that kernels are timed on, one per thread. `plugins` are Python modules that register operations
     or transforms. `memory` is what a candidate may take, in bytes, beside what the examples do."""
 
     module: tcpx.Module
     schedule: tcpx.Schedule
-    target: str
+    target: tcpx.Target
     threads: int
     cpus: tuple[int, ...]
     examples: tuple[Example, ...]
@@ -42,7 +43,9 @@ class Problem:
     memory: int = 4 << 30
 
     def __repr__(self) -> str:
-        return brief("Problem", f"of @{self.module.main.name} for {self.target}, {len(self.examples)} workload(s)")
+        return brief(
+            "Problem", f"of @{self.module.main.name} for {self.target.title}, {len(self.examples)} workload(s)"
+        )
 
     def write(self, path: Path) -> None:
         """To a file that only this user reads: it is a pickle, which runs what it says."""

@@ -181,7 +181,7 @@ class _Again:
         cpus = available_cpus()[: self.threads]
         examples = examples_of(module, workloads, self.seed)
         problem = Problem(
-            module, self.program, self.target.spec, self.threads, cpus, examples, {}, self.plugins, self.memory
+            module, self.program, self.target, self.threads, cpus, examples, {}, self.plugins, self.memory
         )
         rivals = Rivals(lambda: problem, self.limits, self.effort, self.processes, self._say)
         return _judged(record, replace(renewed, function=record.function), rivals.compared(values, base))

@@ -1,6 +1,5 @@
 """The limit of the machine for what is tuned: how fast any schedule could be."""
 
-import tcpx
 from tcpx.costs.demand import Demand, demand_of
 from tcpx.measure.limits import Limits
 from tcpx.measure.roofline import Bound, limit_of_operations
@@ -27,8 +26,7 @@ class Roof:
 
 def roof_of(problem: Problem, limits: Limits) -> Roof | None:
     """The roof of a problem; None where a workload asks for nothing that has a limit."""
-    target = tcpx.load_target(problem.target)
-    demands = [demand_of(problem.module, target, example.arrays) for example in problem.examples]
+    demands = [demand_of(problem.module, problem.target, example.arrays) for example in problem.examples]
     weights = [example.workload.weight for example in problem.examples]
     bounds = [least_seconds(demand, limits) for demand in demands]
     found = [bound for bound in bounds if bound is not None]

@@ -79,7 +79,7 @@ class Search:
         self.problem = problem = Problem(
             request.module,
             request.schedule,
-            request.target,
+            tcpx.load_target(request.target),
             request.threads,
             available_cpus()[: request.threads],
             examples_of(request.module, request.workloads, request.seed),

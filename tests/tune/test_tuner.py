@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import tcpx
+from tcpx.calibrated import keep_calibration
 from tcpx.tune import model, search, tuner
 from tcpx.tune.duel import QUICK
 from tcpx.tune.evaluation import Evaluator
@@ -72,6 +73,17 @@ def tune(tmp_path: Path) -> Tune:
 
 def verdicts(study: Study) -> dict[object, Verdict]:
     return {candidate.point["s.step"]: candidate.verdict for candidate in study.candidates}
+
+
+def test_candidates_have_the_numbers_of_a_calibrated_machine(
+    tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TCPX_MACHINE", raising=False)
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path / "cache"))  # that of candidates is another
+    keep_calibration('processor: "this"\nl3_rate: 77\n')
+    study = tune(SCHEDULE.replace("1..8", "3..4"), target="native")
+    assert tcpx.load_target("native").l3_rate == 77
+    assert verdicts(study) == {3: Verdict.OK, 4: Verdict.OK}
 
 
 def test_a_small_space_is_searched_to_its_end(tune: Tune) -> None:
