@@ -100,8 +100,8 @@ class Machine:
 
     def read(self, place: Place) -> float:
         """The time of reading an element from there."""
-        vector = self.vector_bits // 8
-        l3 = min(vector / 2, self.l3_rate)
+        vector = max(1, self.vector_bits // 8)  # a table may say 0 of what it does not know
+        l3 = min(vector / 2, max(1, self.l3_rate))
         memory = self.memory_rates[0] / 64 or l3 / UNKNOWN_MEMORY
         rates: dict[Place, float] = {"l1": vector, "l2": vector / 2, "l3": l3, "memory": min(l3, memory)}
         return PEAK * vector / rates[place]

@@ -126,3 +126,9 @@ def test_caches_may_leave_a_predicted_level_nothing() -> None:
 
 def test_calibrate_measures_all_recipes_that_are_predicted() -> None:
     assert {kind: kind_of.recipes for kind, kind_of in KINDS.items()} == {k: tuple(v) for k, v in RECIPES.items()}
+
+
+def test_a_table_may_say_zero() -> None:
+    none = completed({}, Machine(0, 0, 0, 0, 0, 0))
+    assert [level.most_bytes for level in none["rows"]] == [None]
+    assert completed({}, replace(MACHINE, l3_rate=0)) == completed({}, replace(MACHINE, l3_rate=1))
