@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -67,6 +68,84 @@ func @layer(%x: tensor<[S]x48xf32>, %w: tensor<48x48xf32>) -> tensor<[S]x48xf32>
 @pytest.mark.parametrize(("rows", "k", "n"), [("[S]", 100, 37), ("1", 64, 96), ("4", 64, 96), ("128", 96, 200)])
 def test_products_read_a_constant_as_it_is_stored(rows: str, k: int, n: int, is_transposed: bool, target: str) -> None:
     assert _copies(_product(rows, k, n, is_transposed), target) == []
+
+
+NARROW = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "si8": np.int8}
+
+
+def _widened(rows: str, dtype: str, form: str) -> tcpx.Module:
+    """A product with a narrow constant that is widened: the right factor as stored, or transposed, or scaled for each
+    column; the left factor; one of many; or read by two products."""
+    text = {
+        "right": "%c = tcp.cast(%w) : tensor<48x40xf32>\n%y = tcp.matmul(%x, %c) : tensor<{m}x40xf32>",
+        "turned": "%c = tcp.cast(%v) : tensor<40x48xf32>\n"
+        "%t = tcp.transpose(%c) {{permutation = [1, 0]}} : tensor<48x40xf32>\n"
+        "%y = tcp.matmul(%x, %t) : tensor<{m}x40xf32>",
+        "scaled": "%c = tcp.cast(%w) : tensor<48x40xf32>\n%b = tcp.broadcast(%s) {{dims = [1]}} : tensor<48x40xf32>\n"
+        "%d = tcp.mul(%c, %b) : tensor<48x40xf32>\n%y = tcp.matmul(%x, %d) : tensor<{m}x40xf32>",
+        "left": "%c = tcp.cast(%v) : tensor<40x48xf32>\n%t = tcp.transpose(%x) {{permutation = [1, 0]}} : "
+        "tensor<48x{m}xf32>\n%y = tcp.matmul(%c, %t) : tensor<40x{m}xf32>",
+        "two": "%c = tcp.cast(%w) : tensor<48x40xf32>\n%e = tcp.exp(%x) : tensor<{m}x48xf32>\n"
+        "%a = tcp.matmul(%e, %c) : tensor<{m}x40xf32>\n%b = tcp.matmul(%x, %c) : tensor<{m}x40xf32>\n"
+        "%y = tcp.sub(%a, %b) : tensor<{m}x40xf32>",
+    }[form].format(m=rows)
+    result = f"tensor<40x{rows}xf32>" if form == "left" else f"tensor<{rows}x40xf32>"
+    symbols = " symbols [S: 0..512]" if rows == "[S]" else ""
+    stored = {"w": f"48x40x{dtype}", "v": f"40x48x{dtype}", "s": "40xf32"}
+    consts = "".join(
+        f'%{name} = tcp.const {{constant = "{name}"}} : tensor<{type_}>\n'
+        for name, type_ in stored.items()
+        if f"%{name})" in text
+    )
+    arrays = {
+        "w": np.round(8 * _array(48, 40)).astype(NARROW[dtype]),
+        "v": np.round(8 * _array(40, 48)).astype(NARROW[dtype]),
+        "s": np.round(8 * _array(40)),
+    }
+    module = f"func @f(%x: tensor<{rows}x48xf32>) -> {result}{symbols} {{\n{consts}{text}\ntcp.return(%y)\n}}\n"
+    return tcpx.parse(module, constants={name: a for name, a in arrays.items() if f"%{name} =" in consts})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("rows", ["3", "32", "[S]"])
+def test_products_widen_a_constant_once_or_in_registers(rows: str, dtype: str, target: str) -> None:
+    assert _copies(_widened(rows, dtype, "right"), target) == []
+
+
+@pytest.mark.parametrize("form", ["turned", "scaled", "left", "two"])
+def test_other_products_with_a_constant_that_is_widened(form: str) -> None:
+    assert _copies(_widened("[S]", "si8", form), "x86_avx2") == []
+
+
+def test_a_large_constant_is_widened_in_registers() -> None:
+    """One that would fill more than half of L3 stays as narrow as it is stored."""
+    text = (
+        "func @f(%x: tensor<[S]x2048xf32>) -> tensor<[S]x2048xf32> symbols [S: 0..64] {\n"
+        '  %w = tcp.const {constant = "w"} : tensor<2048x2048xsi8>\n  %c = tcp.cast(%w) : tensor<2048x2048xf32>\n'
+        "  %y = tcp.matmul(%x, %c) : tensor<[S]x2048xf32>\n  tcp.return(%y)\n}\n"
+    )
+    stored = np.ones((2048, 2048), np.int8)
+    module = run_and_lower(
+        tcpx.parse(text, constants={"w": stored}), program_or_default(None), tcpx.load_target("x86_avx2"), threads=1
+    ).module
+    assert copies_of_constants(module) == []
+    kept = [module.constants.get(name) for name in module.constants]
+    assert all(array is None or array.dtype == np.int8 for array in kept)
+
+
+@pytest.mark.parametrize("form", ["right", "two"])
+def test_numbers_of_a_widened_constant(form: str) -> None:
+    """Each version, no rows, and rows with infinities and NaN."""
+    kernel = tcpx.compile(_widened("[S]", "bf16", form), target="generic", threads=1)
+    w = np.round(8 * _array(48, 40)).astype(NARROW["bf16"]).astype(np.float32)
+    for rows in (0, 1, 5, 7, 33):
+        x = np.round(8 * _array(rows, 48)) / 8
+        if rows == 7:
+            x[2, 3], x[4, 5] = np.inf, np.nan
+        with np.errstate(invalid="ignore"):
+            wanted = x @ w if form == "right" else np.exp(x) @ w - x @ w
+        np.testing.assert_allclose(np.asarray(kernel(x), np.float32), wanted, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("target", TARGETS)

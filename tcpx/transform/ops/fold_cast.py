@@ -51,6 +51,7 @@ class FoldCast(Transform):
         Parameter("rounds", BOOL, False, doc="leave out a cast to a narrower float, too"),
     )
     results = (Result.OP,)
+    marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         op, index = contraction_of(ctx, args.value("factor"))
