@@ -7,11 +7,12 @@ from tcpx.payload.bounds import is_less_equal, lower_bound
 from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
+from tcpx.payload.iteration_subsets import changes_in, disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
-from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
+from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import Type, shape_of, with_shape
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -39,12 +40,12 @@ class Link:
     @property
     def is_disjoint(self) -> bool:
         """Whether iterations provably yield disjoint subsets."""
-        return disjoint_between_iterations(self.subset, self.loop.var) is True
+        return disjoint_in_iterations(self.loop, self.subset) is True
 
 
 def is_stepped_by(tile: Tile, loop: Loop) -> bool:
     """Whether iterations of the loop have subsets of their own."""
-    return any(loop.var in variables(d) for d in (*tile.offsets, *tile.sizes))
+    return changes_in(loop, tile)
 
 
 @frozen
@@ -351,6 +352,6 @@ def _private(loop: Loop, index: int, stores: list[StYield]) -> bool:
     reads: list[Operation] = [u for u in others if isinstance(u, Materialize)]
     return (
         len(reads) == len(others)
-        and all(disjoint_between_iterations(s, loop.var) is True for s in subsets)
+        and all(disjoint_in_iterations(loop, s) is True for s in subsets)
         and all(isinstance(u, Materialize) and u.subset == subsets[0] for u in reads)
     )

@@ -100,6 +100,8 @@ class _Blocks:
             tile = self._tile(subset.offsets[:leading], leading, dest, (1,) * leading, tuple(range(leading)))
             self.rewriter.insert(StYield.of(self._block_of(op.value, op), self.inside[dest], tile), self._end)
         elif isinstance(op, Materialize) and not shape_of(op.result.type) and op.source not in self.inside:
+            if op.source in self.values and shape_of(op.source.type):
+                raise self._fail(op)  # of this, a block is all that there is
             made = Materialize.of(self.values.get(op.source, op.source), op.subset)
             self.values[op.result] = self._put(made, self.body, op)
         elif isinstance(op, Materialize):

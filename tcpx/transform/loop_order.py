@@ -6,6 +6,7 @@ from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
+from tcpx.payload.ops.index import Bind
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Var, is_less_equal, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations, over_iterations
@@ -182,7 +183,7 @@ def _check_order(ctx: TransformContext, outer: Loop, inner: Loop, found: _Destin
     """Iterations that touch the same elements stay in their order, or add to them in any."""
     tiles = [(use, compose(found.part, use.subset)) for use in found.uses]
     written = [tile for use, tile in tiles if isinstance(use, StYield)]
-    inside = {loop.var for loop in outer.walk() if isinstance(loop, Loop)}
+    inside = {op.var for op in outer.walk() if isinstance(op, Loop | Bind)}
     for var in (outer.var, inner.var):
         if all(_are_apart(a, b, var, inside - {var}) for a in written for _, b in tiles):
             return

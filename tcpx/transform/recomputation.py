@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from tcpx.payload.indexing_maps import index_operands
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation
+from tcpx.payload.iteration_subsets import disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Loop, Materialize, runs_at_most_once
-from tcpx.payload.subsets import Tile, disjoint, disjoint_between_iterations
+from tcpx.payload.subsets import Tile, disjoint
 from tcpx.records import frozen
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import is_stepped_by
@@ -67,6 +68,6 @@ def check_copies(
 def _overlap(first: Sequence[Tile], second: Sequence[Tile], loop: Loop) -> bool:
     """Whether iterations of a loop may compute an element for two readers."""
     return any(
-        disjoint(a, b) is not True or disjoint_between_iterations(a, loop.var, b) is not True
+        disjoint(a, b) is not True or disjoint_in_iterations(loop, a, b) is not True
         for a, b in zip(first, second, strict=True)
     )

@@ -5,9 +5,10 @@ from itertools import pairwise
 
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
+from tcpx.payload.iteration_subsets import disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.subsets import Tile, disjoint_between_iterations, over_iterations
+from tcpx.payload.subsets import Tile, over_iterations
 from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.convex import gathered
@@ -77,7 +78,7 @@ def _tiles_of_loops(
     joined: Tile | None = tile
     for loop in reversed(loops):
         found.insert(0, joined)
-        if loop.is_parallel and disjoint_between_iterations(joined, loop.var) is not True:
+        if loop.is_parallel and disjoint_in_iterations(loop, joined) is not True:
             raise ctx.fail(
                 f"iterations of {loop.name} would write the same elements of %{producer.name} at once",
                 op=loop,

@@ -233,7 +233,7 @@ def test_what_ran_is_named_and_what_the_library_has_for_others_is_counted(
     end = done.out.partition("\nran:\n")[2]
     assert end.startswith(
         "  default.tcps: default, rest\n  attention.tcps: masks, attention\n"
-        "  contractions.tcps: read_untransposed, as_matrices, with_epilogue, "
+        "  contractions.tcps: read_as_stored, read_untransposed, widen_left, as_matrices, with_epilogue, "
     )
     assert "\n  panel_gemm.tcps: tile_gemm\n" in end
     assert re.search(r"\nleft alone:\n  \d+ statements of the library are for other payloads or threads \(", end)

@@ -680,6 +680,43 @@ def test_yields_of_a_parallel_loop_that_are_disjoint() -> None:
         parse(PARALLEL.format(body))
 
 
+def test_a_value_that_an_iteration_binds_is_another_one_in_the_next() -> None:
+    text = """
+func @f(%x: tensor<[M + 4]x8xf32>, %v: tensor<1x4xf32>, %ix: tensor<[M]xsi64> in 0 to 5)
+    -> tensor<[M + 4]x8xf32> symbols [M: 1..] {{
+  %r = gml_st.parallel %i in 0 to M (%o = %x) {{
+    %n = gml_st.materialize(%ix) point [%i] : si64
+    gml_st.bind(%n) {{var = %k in 0 to 5}}
+    gml_st.yield(%v, %o) tile [{}] [1, 4]
+  }} : tensor<[M + 4]x8xf32>
+  tcp.return(%r)
+}}
+"""
+    parse(text.format("%i, %k"))
+    error = refused(text.format("%i + %k, 0"))
+    assert error.message == "%i (gml_st.parallel): yields to %o are not proved disjoint"
+    assert error.required == "no two iterations of %i yield one element"
+
+
+def test_positions_have_no_loop_variables() -> None:
+    error = refused("""
+func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N: 0..] {
+  %r = gml_st.for %t in 0 to 3 (%o = %x) {
+    %y = tcp.generic(%o) {iterators = [["i", "parallel"]], maps = [[i], [i]], positions = [i + 2*%t]} ({
+      (%a: f32, %p: si64):
+      %c = tcp.cast(%p) : f32
+      %d = tcp.add(%a, %c) : f32
+      tcp.yield(%d)
+    }) : tensor<[N]xf32>
+    gml_st.yield(%y, %o) full
+  } : tensor<[N]xf32>
+  tcp.return(%r)
+}
+""")
+    assert error.message == "%y (tcp.generic): a map uses `%t`"
+    assert (error.required, error.found) == ("numbers and dims (i), no sizes", "%t")
+
+
 READ = "%a = gml_st.materialize(%o) tile {} : tensor<1x4xf32>"
 WIDE = "%b = gml_st.materialize(%x) tile [%i, 0] [1, 8] : tensor<1x8xf32> gml_st.yield(%b, %o) tile [%i, 0] [1, 8]"
 

@@ -29,7 +29,7 @@ from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.gml_st import Conditional
 from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text
+from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text, variables
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of, si64
 from tcpx.payload.value_ranges import dtype_range
 from tcpx.plurals import counted
@@ -376,7 +376,7 @@ class Generic(Structured):
                 found=", ".join(it.name for it in its),
             )
         for expression in (e for m in (*self._all_maps(), [p.expression for p in self.positions()]) for e in m):
-            for name in map_symbols(expression):
+            for name in (*map_symbols(expression), *(var.text for var in variables(expression))):
                 if name not in names:
                     raise self.error(
                         f"a map uses `{name}`",

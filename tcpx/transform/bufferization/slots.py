@@ -7,10 +7,11 @@ on by a slot: nothing is copied.
 from collections.abc import Iterator, Sequence
 
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.iteration_subsets import changes_in
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, StYield, full_like, runs_at_most_once, trip_count
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.size_arithmetic import floordiv, maximum, mod
-from tcpx.payload.sizes import Dim, Var, product, variables
+from tcpx.payload.sizes import Dim, Var, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.records import frozen
@@ -141,7 +142,7 @@ def _is_last(loop: Loop, destination: Value, end: StYield, placement: Placement)
     if start is not None and start.has_own_memory:
         return False
     tile, order = end.subset, placement.order
-    if any(loop.var in variables(d) for d in (*tile.offsets, *tile.sizes, *tile.strides)):
+    if changes_in(loop, tile):
         return False
     for user, _ in destination.uses:
         at = order.ancestor(user, loop.body)

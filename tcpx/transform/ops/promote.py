@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.iteration_subsets import disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, OnSubset, StYield
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.subsets import disjoint_between_iterations
 from tcpx.payload.types import BufferType
 from tcpx.transform import new
 from tcpx.transform.declaration import (
@@ -206,7 +206,7 @@ def _is_undefined(value: Value) -> bool:
     index = loop.destinations.index(source)
     return (
         all(store.subset == op.subset for store in loop.yields_to(index))
-        and disjoint_between_iterations(op.subset, loop.var) is True
+        and disjoint_in_iterations(loop, op.subset) is True
         and _is_undefined(loop.operands[index])
     )
 

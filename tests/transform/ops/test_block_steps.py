@@ -95,6 +95,11 @@ def test_kernels() -> None:
     check_kernels(CASES, [{"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 1), (3, 0, 2), (1, 17, 0), (4, 13, 3))])
 
 
+FIRST = loop(
+    "d",
+    "%a = tcp.add(%d, %v) : tensor<[N]xf32>\n%s = gml_st.materialize(%a) tile [0] [1] drop [0] : tensor<f32>\n"
+    "%e = tcp.sub(%a, broadcast(%s, [])) : tensor<[N]xf32>\ngml_st.yield(%e, %d) full",
+).replace("N: 0..", "N: 1..")
 REQUIRED = "elementwise operations of one dim, on all of it, and yields of all elements of that dim"
 APART = "elements of t do not depend on those at their own place alone"
 
@@ -108,6 +113,7 @@ APART = "elements of t do not depend on those at their own place alone"
               "%e = tcp.sub(%a, broadcast(%m, [])) : tensor<[N]xf32>\ngml_st.yield(%e, %d) full"),
          (APART, REQUIRED, "%m = tcp.reduce_max")),
         (TWO_DIMS, (APART, REQUIRED, "%a = gml_st.materialize")),
+        (FIRST, (APART, REQUIRED, "%s = gml_st.materialize")),
         (loop("d", "%e = tcp.add(%v, %v) : tensor<[N]xf32>\ngml_st.yield(%e, %d) full"),
          ("t reads nothing of what it carries: its elements need not stay in the caches",
           "a loop in which an iteration reads what others yielded", "1 destination(s), none of them read")),
@@ -174,3 +180,10 @@ def test_random_loops() -> None:
         done = check(text, ALL, [{name: each[name] for name in names} for each in sizes])
         blocked += "/block" in done.module.text()
     assert blocked >= 20
+
+
+def test_the_default_reads_an_element_of_what_an_iteration_computes() -> None:
+    d = np.arange(6000, dtype=np.float32)
+    rows, numbers = np.zeros((1, 6000), np.float32), np.zeros(1, np.float32)
+    found = tcpx.compile(tcpx.parse(FIRST), threads=1)(d, np.ones_like(d), rows, numbers)
+    np.testing.assert_array_equal(found, d)

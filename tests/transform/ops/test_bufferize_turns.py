@@ -122,6 +122,25 @@ def test_a_part_that_moves_with_the_iteration_has_no_slots() -> None:
     assert not has_slots(check_bufferized(text, exact=False))
 
 
+BOUND = """
+func @f(%u: tensor<[N]xf32>, %ix: tensor<[T]xsi64> in 0 to 5) -> tensor<[N]xf32> symbols [T: 0..5, N: 8..] {
+  %y = gml_st.for %t in 0 to T step 1 (%d = %u) {
+    %i = gml_st.materialize(%ix) point [%t] : si64
+    gml_st.bind(%i) {var = %k in 0 to 5}
+    %e = gml_st.materialize(%d) tile [1] [3] : tensor<3xf32>
+    gml_st.yield(%e, %d) tile [%k] [3]
+  } : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_part_that_moves_with_a_value_has_no_slots() -> None:
+    assert not has_slots(check_bufferized(BOUND))
+    found = tcpx.compile(tcpx.parse(BOUND), threads=1)(np.arange(8, dtype=np.float32), np.array([4, 0]))
+    assert found.tolist() == [1, 2, 3, 3, 1, 2, 3, 7]
+
+
 def test_compiled_stencils_keep_nan_and_copy_nothing_in_an_iteration() -> None:
     kernel = tcpx.compile(tcpx.parse(STENCIL.replace("LOWER", "0")), threads=1)
     assert not [remark for remark in kernel.remarks if "copies" in str(remark)]

@@ -70,8 +70,6 @@ READS = "iterations of i read subsets of %d that others may write"
     [
         ("%s = tcp.neg(%d) : tensor<4x3xf32>\n%r = gml_st.materialize(%s) tile [0, 0] [1, 3] : tensor<1x3xf32>", READS),
         ("%r = gml_st.materialize(%a) tile [0, 0] [1, 3] : tensor<1x3xf32>\n%s = tcp.neg(%r) : tensor<1x3xf32>\n"
-         "gml_st.yield(%s, %d) tile [%i, 0] [1, 3]", "iterations of i write one subset of %d twice"),
-        ("%r = gml_st.materialize(%a) tile [0, 0] [1, 3] : tensor<1x3xf32>\n%s = tcp.neg(%r) : tensor<1x3xf32>\n"
          "gml_st.yield(%s, %d) tile [3 - %i, 0] [1, 3]", "iterations of i write one subset of %d twice"),
     ],
 )  # fmt: skip
