@@ -4,7 +4,7 @@ does.
 This is asked once, of a payload that is read. What a schedule makes of it is proved by its steps.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tcpx.payload.diagnostics import Direction, VerifyError
@@ -77,13 +77,17 @@ def _missing(
     extent = shape_of(value.type)[dim]
     places = Places(tile.offsets[dim], tile.sizes[dim], tile.strides[dim], extent)
     known = facts_at(op)
-    if all(any(known.decide(condition) is True for condition in need) for need in _needs(places)):
+
+    def is_known(condition: Predicate) -> bool:
+        return known.decide(condition) is True
+
+    if all(any(map(is_known, need)) for need in _needs(places, is_known)):
         return (), known
     running = _in_iterations(op)
     places = Places(*(substitute(size, running) for size in places))
     holding = _where_it_is_used(op, tile.sizes[dim], idle)
     facts = _facts(op, holding)
-    return [need[0] for need in _needs(places) if not any(map(facts.prove, need))], facts
+    return [need[0] for need in _needs(places, facts.prove) if not any(map(facts.prove, need))], facts
 
 
 def _in_iterations(op: OnSubset) -> Substitution:
@@ -102,12 +106,12 @@ def _variables_round(op: OnSubset) -> Sequence[Var]:
     return [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
 
 
-def _needs(places: Places) -> Sequence[Sequence[Predicate]]:
+def _needs(places: Places, holds: Callable[[Predicate], bool]) -> Sequence[Sequence[Predicate]]:
     """What says that the first and the last place lie inside, if there is any; of each several, one is enough."""
     offset, stride, extent = places.offset, places.stride, places.extent
     sizes = dict.fromkeys((places.size, where_positive(places.size)))
     lasts = [offset + (size - 1) * stride for size in sizes]
-    least = dict.fromkeys((offset, _without_whole_rests(offset)))
+    least = dict.fromkeys((offset, _without_whole_rests(offset, holds)))
     not_before = [Predicate.of("<=", 0, first) for first in least], [Predicate.of("<=", 0, last) for last in lasts]
     not_behind = [Predicate.of("<=", offset + 1, extent)], [Predicate.of("<=", last + 1, extent) for last in lasts]
     if is_less_equal(0, stride) is True:
@@ -125,10 +129,10 @@ def _in_last_iterations(place: Dim) -> Dim:
     return place
 
 
-def _without_whole_rests(place: Dim) -> Dim:
+def _without_whole_rests(place: Dim, holds: Callable[[Predicate], bool]) -> Dim:
     """No more than a place: what is left of a size is at most that size."""
     for term, factor in place.terms if isinstance(place, Size) else ():
-        if len(term) == 1 and isinstance(term[0], Mod) and factor < 0 and is_less_equal(0, term[0].lhs) is True:
+        if len(term) == 1 and isinstance(term[0], Mod) and factor < 0 and holds(Predicate.of("<=", 0, term[0].lhs)):
             place = place + factor * (term[0].lhs - term[0])
     return place
 

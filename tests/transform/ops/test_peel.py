@@ -282,3 +282,14 @@ def test_a_branch_that_says_more_of_sizes_than_its_result() -> None:
     payload = BRANCHED.replace("CONDITION", "mod(N, 3) == 0")
     body = "let p = match one exp in root\nsplit(parent(parent(p)), 3)"
     check(payload, body, [{"N": n} for n in (0, 1, 3, 4, 6)])
+
+
+def test_rests_of_what_a_peeled_part_leaves_are_read_again() -> None:
+    text = """\
+func @f(%a: tensor<[M]x[K]xi1>) -> tensor<[M]x[K]xi1> symbols [M: 0..40, K] {
+  %y = tcp.and(%a, %a) : tensor<[M]x[K]xi1>
+  tcp.return(%y)
+}
+"""
+    steps = 'let y = match one "y" in root\nlet t = tile(y, [d1: 5], parallel: true, tail: none, num_threads: [3])\n'
+    check(text, f"{steps}vectorize(y)\npeel(t)")
