@@ -17,6 +17,8 @@ NUMBERS: Final = (*CACHES, "page", "l3_rate", "memory_rates", "parallel_threshol
 """What of a table is the machine's."""
 USUAL_PAGE: Final = 4096
 """Bytes of a page of memory where a table does not say."""
+RATED_VECTORS: Final = 64
+"""Vectors in the time of whose multiply-adds `memory_rates` counts bytes."""
 MEASURED: Final = ("processor", "l3_rate", "memory_rates", "parallel_threshold", "costs")
 """What is in a calibration: a part of a table, and which processor it is for."""
 

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from tcpx.records import frozen
+from tcpx.target.calibration import RATED_VECTORS
 from tcpx.target.recipe_costs import Costs, Line, levels_at
 
 Place = Literal["l1", "l2", "l3", "memory"]
@@ -102,7 +103,7 @@ class Machine:
         """The time of reading an element from there."""
         vector = max(1, self.vector_bits // 8)  # a table may say 0 of what it does not know
         l3 = min(vector / 2, max(1, self.l3_rate))
-        memory = self.memory_rates[0] / 64 or l3 / UNKNOWN_MEMORY
+        memory = self.memory_rates[0] / RATED_VECTORS or l3 / UNKNOWN_MEMORY
         rates: dict[Place, float] = {"l1": vector, "l2": vector / 2, "l3": l3, "memory": min(l3, memory)}
         return PEAK * vector / rates[place]
 

@@ -6,9 +6,8 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, ceildiv, maximum
 from tcpx.payload.work import estimated_bytes, estimated_work
 from tcpx.target import Target
+from tcpx.target.calibration import RATED_VECTORS
 
-VECTORS: Final = 64
-"""In whose time the rates of memory are counted."""
 LINEAR: Final = 0.8
 """Memory that gives two cores this part of twice what it gives one has enough for each of them."""
 
@@ -28,6 +27,6 @@ def shared_work(loop: Loop, target: Target, threads: int) -> Dim:
     if together >= LINEAR * 2 * one:
         return near
     beyond = maximum(0, touched - target.l3)
-    alone = maximum(near, beyond * ceildiv(VECTORS * operations, one))
-    shared = maximum(near, beyond * ceildiv(2 * VECTORS * operations, together))
+    alone = maximum(near, beyond * ceildiv(RATED_VECTORS * operations, one))
+    shared = maximum(near, beyond * ceildiv(2 * RATED_VECTORS * operations, together))
     return 2 * alone - shared
