@@ -33,7 +33,7 @@ def operations_of_block(block: Block, sizes: Mapping[str, int], target: Target) 
     for op in block.ops:
         if isinstance(op, Bind):
             sizes = bound(op, sizes)
-        found += _operations_of(op, sizes, target)
+        found += operations_of(op, sizes, target)
     return found
 
 
@@ -73,7 +73,8 @@ def operations_of_element(op: Operation, target: Target) -> int:
     return 2 if len(operands) == 3 and len(set(dtypes[1:])) == 1 else 1
 
 
-def _operations_of(op: Operation, sizes: Mapping[str, int], target: Target) -> Operations:
+def operations_of(op: Operation, sizes: Mapping[str, int], target: Target) -> Operations:
+    """The operations of one run of an operation, with those in its regions and in functions that it calls."""
     match op:
         case Loop():
             return operations_of_loop(op, sizes, target)
@@ -87,7 +88,7 @@ def _operations_of(op: Operation, sizes: Mapping[str, int], target: Target) -> O
             return Operations({PEAK: evaluate(op.work, sizes)})
         case Composite():
             made = _parts_of(op)
-            return sum((_operations_of(inner, sizes, target) for inner in made), Operations())
+            return sum((operations_of(inner, sizes, target) for inner in made), Operations())
         case Dot():
             factors = op.operands[1:]
             return Operations({_peak(factors, dtype_of(op.result.type), target): 2 * prod(_extents(factors[0], sizes))})

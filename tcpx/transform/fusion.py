@@ -34,7 +34,7 @@ from tcpx.transform.destinations import (
 from tcpx.transform.editing import Copies, erase_dead, first_change, kept_of, read_subset, source_name, whole_of
 from tcpx.transform.loop_order import check_counted
 from tcpx.transform.payload_names import payload_name
-from tcpx.transform.recomputation import Again, check_copies, check_indices
+from tcpx.transform.recomputation import Again, check_copies, check_indices, note_recomputed
 from tcpx.transform.static_tiles import padded_tile
 from tcpx.transform.tiling import accumulator_padding, pad_value_to
 from tcpx.transform.visible import keep_visible
@@ -697,6 +697,7 @@ def _fuse_reads(
         tiles.setdefault(copies[producer][-1], shown)
     if not (again.always or again.at_offsets):
         check_copies(ctx, producer, into, tiles)
+    note_recomputed(ctx, producer, tiles, bool(outside) and not is_kept)
     if is_kept:
         outside = []
         anchor = keep_visible(ctx, producer, into, tiles)

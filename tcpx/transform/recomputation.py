@@ -13,6 +13,9 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import is_stepped_by
 from tcpx.transform.language_versions import COPIES
 
+RECOMPUTED = "recomputed"
+"""The note on operations of which loops may compute elements more than once."""
+
 
 @frozen
 class Again:
@@ -63,6 +66,23 @@ def check_copies(
             found="; ".join(shown[0].text() for shown in most[:3]) + "; .." * (len(most) > 3),
             fix="`offsets: true` says that this is meant; without this statement it is computed once, and stored",
         )
+
+
+def note_recomputed(
+    ctx: TransformContext, producer: Tileable, tiles: Mapping[Operation, Sequence[Tile]], is_used_outside: bool
+) -> None:
+    """Mark the copies of a producer that compute an element in more than one iteration of the loops that they stand in
+    now, or that is computed outside of these, too: what a profile counts as recomputation."""
+    if isinstance(producer, Structured) and producer.is_movement:
+        return
+    for made, shown in tiles.items():
+        loops: list[Loop] = []
+        for op in made.ancestors():
+            if op is producer.parent_op:
+                break
+            loops += [op] if isinstance(op, Loop) and not runs_at_most_once(op) else []
+        if is_used_outside or any(disjoint_in_iterations(loop, tile) is not True for loop in loops for tile in shown):
+            ctx.rewriter.set_note(made, RECOMPUTED, producer.name)
 
 
 def _overlap(first: Sequence[Tile], second: Sequence[Tile], loop: Loop) -> bool:
