@@ -110,7 +110,7 @@ bench-models: $(VENV)/.dev compiler  ## whole models beside other runtimes (benc
 bench-random: $(VENV)/.dev compiler  ## measure 50 products of random sizes, on 1 and 2 threads, and judge by their bars
 	$(BIN)/tcpx bench --random --check --threads 1,2 $(ARGS)
 
-tuner-check: $(VENV)/.dev compiler  ## whether the tuner does what it claims; ARGS: defaults, recipes, interval, rate or bursts
+tuner-check: $(VENV)/.dev compiler  ## whether the tuner does what it claims; ARGS: an experiment (docs/tuning.md)
 	$(BIN)/python -m benchmarks.tuner $(ARGS)
 
 costs: $(VENV)/.dev compiler  ## what recipes cost on this machine, as a table for its target; ARGS: kinds of products

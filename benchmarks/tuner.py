@@ -1,10 +1,11 @@
-"""Whether the tuner does what it claims: five experiments, each rows of text and JSON. Slow, and for a quiet machine.
+"""Whether the tuner does what it claims: six experiments, each rows of text and JSON. Slow, and for a quiet machine.
 
 `python -m benchmarks.tuner defaults`: from bad defaults, is what it finds as fast as what the library chooses?
 `.. recipes`: from recipes in a random order, is what it finds without a schedule as fast as what the library chooses?
 `.. interval`: do winners, measured again, lie in the interval that was stated?
 `.. rate`: how many distinct candidates a minute, and what part of the time is the search's own?
 `.. bursts`: with another process that comes and goes, is the winner still the fastest of all candidates?
+`.. calibrated`: without a table of costs, are the defaults as fast as what it finds, before and after `tcpx calibrate`?
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Final
@@ -24,11 +26,13 @@ from typing import Final
 import numpy as np
 
 import tcpx
+from benchmarks.calibrated import calibrate, each_recipe, emptied, own_cache, workloads
 from benchmarks.shuffled_recipes import payloads, shuffled_default
 from tcpx.installed import LIBRARY
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Machine
 from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
+from tcpx.measure.timer import settled_seconds
 from tcpx.tune.duel import Effort, compare
 from tcpx.tune.measurement_slot import measuring
 from tcpx.tune.problem import Problem, examples_of
@@ -52,6 +56,10 @@ PRODUCT: Final = """\
 """
 WITHIN: Final = 1.03
 """A winner that takes no more of the library's time is as fast as its choice."""
+BRIEF: Final = Effort(rungs=(3, 7), patience=0.2, most=2.0)
+"""For many studies: what is measured again decides."""
+APART: Final = 1.1
+"""Defaults that take so many times as long as a winner are measured again."""
 SCHEDULE: Final = """\
 language 2
 import "bad_gemm.tcps" as gemm
@@ -106,9 +114,8 @@ def badly_set(folder: Path) -> tcpx.Schedule:
     return tcpx.load_schedule(folder / "tuned.tcps")
 
 
-def defaults(options: argparse.Namespace) -> list[Row]:
+def defaults(options: argparse.Namespace) -> Iterator[Row]:
     """From bad defaults to the library's choice: the winner of each study beside it, in fresh processes."""
-    rows: list[Row] = []
     for shape, factor in SHAPES.items():
         for seed in range(options.seeds):
             with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as name:
@@ -125,13 +132,11 @@ def defaults(options: argparse.Namespace) -> list[Row]:
                 "of the library's time": beside and interval_text(beside),
                 "of the defaults' time": first and f"{first.ratio:.3f}",
             }
-            rows.append(said(row))
-    return rows
+            yield row
 
 
-def recipes(options: argparse.Namespace) -> list[Row]:
+def recipes(options: argparse.Namespace) -> Iterator[Row]:
     """From shuffled recipes, nothing known of their cost, to the library's choice, in fresh processes."""
-    rows: list[Row] = []
     for name, module in payloads():
         with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as folder:
             schedule = shuffled_default(Path(folder), options.seeds)
@@ -144,13 +149,11 @@ def recipes(options: argparse.Namespace) -> list[Row]:
             "within 3 %": beside is not None and beside.ratio <= WITHIN,
             "of the first recipe's time": first and f"{first.ratio:.3f}",
         }
-        rows.append(said(row))
-    return rows
+        yield row
 
 
-def interval(options: argparse.Namespace) -> list[Row]:
+def interval(options: argparse.Namespace) -> Iterator[Row]:
     """What a study says of its winner, and what as many pairs of fresh processes say."""
-    rows: list[Row] = []
     for seed in range(options.seeds):
         module, schedule, sizes = digits()
         study = tcpx.tune(module, schedule, trials=options.trials, seed=seed, sizes=[sizes], sampler=options.sampler)
@@ -174,21 +177,18 @@ def interval(options: argparse.Namespace) -> list[Row]:
                     "again": [round(ratio, 4) for ratio in found],
                     "inside": f"{inside} of {len(found)}",
                 }
-                rows.append(said(row))
-    return rows
+                yield row
 
 
-def rate(options: argparse.Namespace) -> list[Row]:
+def rate(options: argparse.Namespace) -> Iterator[Row]:
     """Distinct candidates that were checked and timed in a minute of search."""
-    rows: list[Row] = []
     for seed in range(options.seeds):
         module, schedule, sizes = digits()
         study = tcpx.tune(module, schedule, trials=options.trials, seed=seed, sizes=[sizes], processes=0)
-        rows.append(said({"seed": seed, **facts_of(study)}))
-    return rows
+        yield {"seed": seed, **facts_of(study)}
 
 
-def bursts(options: argparse.Namespace) -> list[Row]:
+def bursts(options: argparse.Namespace) -> Iterator[Row]:
     """Studies beside a process that comes and goes; then the winners, and the fastest few of all candidates of all
     studies, beside one another on a quiet machine."""
     pinned = {"*.kc": 256, "*.nc": 128}
@@ -204,7 +204,7 @@ def bursts(options: argparse.Namespace) -> list[Row]:
                     module, schedule, trials=options.trials, seed=seed, params=pinned, space=space, processes=0
                 )
             studies.append(study)
-            said({"run": seed, **facts_of(study)})
+            yield {"run": seed, **facts_of(study)}
         winners = [study.best for study in studies if study.best is not None]
         held = {best.c_hash: best for best in winners}
         for study in studies:
@@ -216,10 +216,52 @@ def bursts(options: argparse.Namespace) -> list[Row]:
                 for c_hash, candidate in held.items()
             }
     least = min(times.values())
-    return [
-        said({"run": k, "winner": f"#{best.number}", "of the fastest's time": f"{times[best.c_hash] / least:.3f}"})
-        for k, best in enumerate(winners)
-    ]
+    for k, best in enumerate(winners):
+        yield {"run": k, "winner": f"#{best.number}", "of the fastest's time": f"{times[best.c_hash] / least:.3f}"}
+
+
+def calibrated(options: argparse.Namespace) -> Iterator[Row]:
+    """The defaults on a processor without a table, before a calibration and after it, beside what the tuner finds from
+    there: all in turn in one process, and what is `APART` again, in fresh processes."""
+    with own_cache() as folder:
+        before = emptied(folder)
+        after = calibrate(before, options.calibration or folder / "calibration.yaml")
+        for name, module in workloads():
+            if fnmatch(name, options.only):
+                study = tcpx.tune(
+                    module,
+                    trials=options.trials,
+                    budget=options.budget,
+                    seeds=each_recipe(module),
+                    effort=BRIEF,
+                    processes=0,
+                )
+                yield {"workload": name, **facts_of(study), **beside_tuned(module, study, before, after, options)}
+
+
+def beside_tuned(
+    module: tcpx.Module, study: Study, before: tcpx.Target, after: tcpx.Target, options: argparse.Namespace
+) -> Row:
+    """How many times as long as the winner of a study the defaults take on each target, and what each chose."""
+    params = {} if study.best is None else study.best.params
+    given: dict[str, tuple[tcpx.Target, Mapping[str, Value]]]
+    given = {"before": (before, {}), "after": (after, {}), "tuned": (after, params)}
+    arrays = tcpx.random_inputs(module, 0)
+    runs = {
+        name: tcpx.compile(module, target=target, params=held).bind(*arrays) for name, (target, held) in given.items()
+    }
+    times, is_settled = settled_seconds(runs, options.patience)
+    row: Row = {"microseconds": {name: round(seconds * 1e6, 2) for name, seconds in times.items()}}
+    row |= {name: round(times[name] / times["tuned"], 3) for name in ("before", "after")}
+    if not is_settled:
+        row["unsettled"] = True
+    if study.best is not None and study.first is not None and study.best.c_hash != study.first.c_hash:
+        row["defaults"] = dict(study.first.point)
+        if times["after"] > APART * times["tuned"]:
+            with stage(module, tcpx.program_or_default(None), {}, {}) as beside:
+                again = [beside(study.first, study.best) for _ in range(options.repeats)]
+            row["in fresh processes"] = round(geometric_mean(again), 3)
+    return row
 
 
 def digits() -> tuple[tcpx.Module, tcpx.Schedule, dict[str, int]]:
@@ -236,7 +278,7 @@ def stage(
     workloads = (Workload(tuple(sizes.items())),)
     cpus = available_cpus()[:1]
     target = tcpx.load_target("native")
-    problem = Problem(module, schedule, target.name, 1, cpus, examples_of(module, workloads, 0), fixed)
+    problem = Problem(module, schedule, target, 1, cpus, examples_of(module, workloads, 0), fixed)
     with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as name, PinnedThreads(cpus) as pinned:
         path = Path(name, "problem.pickle")
         problem.write(path)
@@ -294,7 +336,14 @@ def said(row: Row) -> Row:
     return row
 
 
-EXPERIMENTS: Final = {"defaults": defaults, "recipes": recipes, "interval": interval, "rate": rate, "bursts": bursts}
+EXPERIMENTS: Final = {
+    "defaults": defaults,
+    "recipes": recipes,
+    "interval": interval,
+    "rate": rate,
+    "bursts": bursts,
+    "calibrated": calibrated,
+}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -306,12 +355,18 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=10, help="pairs of fresh processes (10)")
     parser.add_argument("--runs", type=int, default=10, help="studies with bursts (10)")
     parser.add_argument("--fastest", type=int, default=5, help="candidates of each study that are measured again (5)")
+    parser.add_argument("--budget", type=float, help="seconds of a study of `calibrated`; else all trials")
+    parser.add_argument("--patience", type=float, default=3.0, help="seconds for times of `calibrated` to settle (3)")
+    parser.add_argument("--only", default="*", help="workloads of `calibrated`: a glob")
+    parser.add_argument("--calibration", type=Path, help="a file that is used, or written where it is not there")
     parser.add_argument("--sampler", help="that of the tuner, unless given")
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON")
     options = parser.parse_args(words)
-    rows = EXPERIMENTS[options.experiment](options)
-    if options.output is not None:
-        options.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    rows: list[Row] = []
+    for row in EXPERIMENTS[options.experiment](options):
+        rows.append(said(row))
+        if options.output is not None:  # after each: a run of an hour may be cut short
+            options.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
