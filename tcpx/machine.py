@@ -29,8 +29,10 @@ FOLDER: Final = "machines"
 CACHES: Final = ("l1", "l2", "l3")
 _PLAUSIBLE: Final = {"l1": (8 << 10, 256 << 10), "l2": (128 << 10, 3 << 20), "l3": (1 << 20, 2 << 30)}
 """Bytes: of L1 and L2 for each core, of L3 in all."""
-_MOST_FOR_EACH: Final = 128 << 20
-"""Bytes of L3 for each CPU that shares it: a small virtual machine on a large processor sees all, and has a part."""
+_MOST_FOR_EACH: Final = 48 << 20
+"""Bytes of L3 for each CPU that shares it: no processor has more (two cores of an EPYC 9184X share 96 MiB). A small
+virtual machine on a large one sees all, and has a part: one with two CPUs of a Granite Rapids sees 480 MiB, and reads
+what has more than 64 MiB as fast as memory."""
 _MOST_READ: Final = 64
 """CPUs: processors with cores of several kinds have fewer, and to read one takes 0.1 ms."""
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -7,7 +7,7 @@
     include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
     cpu_flags: [avx2, ...]                  extensions without which the target cannot run
     processors: [{vendor: AuthenticAMD, family: 25, models: [[0, 15], ..]}]       those for which `native` takes it
-    found_on: [avx512_fp16, ...]            extensions of others for which it does: a virtual machine may hide a model
+    found_on: [avx512_fp16, serialize]      extensions of others for which it does: a virtual machine may hide a model
     features: {avx512_vnni: {cpu_flags: [...], flags: [...]}}      optional extensions
     slow:     [avx512_bf16]                 those of them that are in use only where they are asked for
     types:    {__m512: [f32x16]}            C type -> lane types

@@ -55,6 +55,8 @@ ZEN5 = {"l1": "48K", "l1i": "32K", "l2": "1024K", "l3": "32768K 0-15"}
         ([{**ZEN5, "l2": "4M 0-3"}], "0", (49152, 1048576, 33554432)),  # cores that share it
         ([ZEN5, {**ZEN5, "l1": "32K", "l2": "512K"}], "0", (32768, 524288, 33554432)),  # cores of two kinds
         ([{**ZEN5, "l3": "480M 0-1"}], "0", (49152, 1048576)),  # a part of a large one
+        ([{**ZEN5, "l3": "480M 0-7"}], "0", (49152, 1048576)),
+        ([{**ZEN5, "l3": "96M 0-1"}], "0", (49152, 1048576, 100663296)),  # an EPYC 9184X
         ([{**ZEN5, "l2": "4096K"}], "0", (49152, 33554432)),
         ([ZEN5, {**ZEN5, "l3": "0K"}], "0", (49152, 1048576)),
         ([{"l1": "48K", "l2": "2M", "l3": "1M 0-3"}], "0", ()),  # they do not grow
@@ -86,7 +88,8 @@ def test_the_processor() -> None:
         ("AuthenticAMD", 26, 80, AVX512, "x86_avx512"),  # no model of the table
         ("GenuineIntel", 6, 143, AVX512, "sapphire_rapids"),
         ("GenuineIntel", 6, 33, AVX2, "x86_avx2"),
-        ("GenuineIntel", 6, 167, AVX512 | {"avx512_fp16"}, "sapphire_rapids"),
+        ("GenuineIntel", 6, 167, AVX512 | {"avx512_fp16", "serialize"}, "sapphire_rapids"),
+        ("AuthenticAMD", 26, 80, AVX512 | {"avx512_fp16"}, "x86_avx512"),  # not Intel's alone
         ("", -1, -1, AVX512, "x86_avx512"),
     ],
 )

@@ -106,7 +106,7 @@ def test_features_add_rows_and_flags() -> None:
         (AVX512, "x86_avx512", ()),
         (AVX512 | {"avx512_vnni"}, "x86_avx512", ("avx512_vnni",)),
         (AVX512 | {"avx512_bf16"}, "x86_avx512", ("avx512_bf16",)),
-        (AVX512 | {"avx512_fp16", "avx512_bf16", "avx512_vnni"}, "sapphire_rapids", ("avx512_vnni",)),
+        (AVX512 | {"avx512_fp16", "serialize", "avx512_bf16", "avx512_vnni"}, "sapphire_rapids", ("avx512_vnni",)),
     ],
 )
 def test_native_is_the_widest_that_runs(cpu: frozenset[str], name: str, features: tuple[str, ...]) -> None:
