@@ -1,7 +1,7 @@
 """Where the time of a kernel goes: its statements outside of loops, measured, with what each computes."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from pathlib import Path
 from time import perf_counter
@@ -10,13 +10,19 @@ from typing import Final
 import numpy as np
 
 from tcpx.api import CompileRequest, lowered
+from tcpx.call_times import Figures, TimedStatement, measured
 from tcpx.cells import page_cell, table_cell
-from tcpx.costs.kernel_cost import StatementCost, statement_costs
-from tcpx.emit_c.kernel import Kernel, KernelRequest, Timing, build_many
+from tcpx.costs.kernel_cost import Traffic, statement_traffic
+from tcpx.costs.shares import modelled_shares
+from tcpx.costs.visits import Statement, runs
+from tcpx.costs.work import PlaceWork, account, asked_for
+from tcpx.emit_c.kernel import KernelRequest, build_many
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.evaluator import Array, bind_symbols
+from tcpx.payload.ir import Module
 from tcpx.payload.sizes import evaluate
+from tcpx.quantities import amount, duration, percent
 from tcpx.records import brief, frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
@@ -24,20 +30,47 @@ from tcpx.written_paths import file_to_write
 
 SECONDS: Final = 0.5
 """How long the kernel is called, at least."""
-NO_COST: Final = StatementCost(Counter(), 0.0, 0.0)
+NO_TRAFFIC: Final = Traffic()
+NO_WORK: Final = PlaceWork()
 """Of what the model says nothing about, such as calls."""
-FEWEST: Final = 5
-"""Calls that are measured, at least."""
+STRAIGHT: Final = "between nests"
+UNACCOUNTED: Final = "outside of statements"
+CALLER: Final = "the call: arguments, checks, results"
+
+
+@frozen
+class ProfilePart:
+    """An operation of the payload in a statement: its `node`, and the `place` where it was written.
+
+    `operations` are the scalar operations that it asks for there, `padding` and `recomputation` those that are issued
+    beyond. `share` is its part of the time of the statement, by a model.
+    """
+
+    node: str
+    place: str
+    operations: float
+    padding: float
+    recomputation: float
+    share: float
+
+    def __repr__(self) -> str:
+        return brief("ProfilePart", self.node, f"{amount(self.operations)} operation(s), {percent(self.share)}")
 
 
 @frozen
 class ProfileRow:
-    """A statement of a function that is outside of its loops.
+    """A statement of a function that is outside of its loops: a nest, a call, a copy, or, with the operation "", all
+    straight lines of the function.
 
-    `node` is the operation of the payload that it is called after, and `operation` its own name in the C. `seconds` are
-    those of one call of the kernel, `runs` how often it ran in it. `operations` are the scalar operations of these
-    runs, `peaks` the same by the peak that limits them (`fma_f32`, `dot_ui8_si8`), `l2_bytes` and `l3_bytes` what they
-    read and write beyond the first and the second cache, by a model; 0 where it has none, as of calls.
+    `node` is the operation of the payload that it is called after, and `operation` its own name in the C. Times are
+    those of all its `runs` in one call of the kernel, in seconds: `minimum` and `median` over the calls, and `seconds`,
+    the mean over the middle half of the calls, which adds up to `Profile.seconds`. Its clocks do not count.
+
+    `operations` are the scalar operations that the payload asks for in these runs, `peaks` the same by the peak that
+    limits them (`fma_f32`, `dot_ui8_si8`), `issued` those that the kernel runs. What it runs beyond, operation by
+    operation of the payload, is `padding` or `recomputation`. `l2_bytes` and `l3_bytes` are what they read and write
+    beyond the first and the second cache, by a model; 0 where it has none, as of calls.
+    `parts` are the operations of the payload in it, those that take most of its time first.
     """
 
     function: str
@@ -45,55 +78,85 @@ class ProfileRow:
     node: str
     callee: str
     seconds: float
+    minimum: float
+    median: float
     runs: int
     operations: float
+    issued: float
+    padding: float
+    recomputation: float
     l2_bytes: float
     l3_bytes: float
     peaks: Mapping[str, float] = field(default_factory=dict[str, float])
+    parts: tuple[ProfilePart, ...] = ()
 
     def __repr__(self) -> str:
-        return brief("ProfileRow", f"@{self.function}", self.operation, f"{self.seconds:.3g} s, {self.runs} run(s)")
+        return brief("ProfileRow", f"@{self.function}", self.operation, duration(self.seconds), f"{self.runs} run(s)")
 
     @property
-    def shown(self) -> str:
+    def title(self) -> str:
         """What it is, for a person."""
-        return f"call @{self.callee}" if self.callee else self.operation
+        if self.callee:
+            return f"call @{self.callee}"
+        return self.operation or STRAIGHT
 
     @property
     def gflops(self) -> float:
-        """10^9 operations a second."""
-        return self.operations / self.seconds * 1e-9 if self.seconds else 0.0
+        """10^9 operations of the payload a second."""
+        return self.operations / self.median * 1e-9 if self.median else 0.0
 
     @property
     def gigabytes(self) -> float:
         """10^9 bytes a second, from beyond the first cache."""
-        return self.l2_bytes / self.seconds * 1e-9 if self.seconds else 0.0
+        return self.l2_bytes / self.median * 1e-9 if self.median else 0.0
+
+
+@frozen
+class ProfileRest:
+    """What a call takes beside statements: in a function, or, with the function "", outside of the kernel. Times are as
+    those of a `ProfileRow`."""
+
+    function: str
+    title: str
+    seconds: float
+    minimum: float
+    median: float
+
+    def __repr__(self) -> str:
+        return brief("ProfileRest", self.title, duration(self.seconds))
 
 
 @frozen
 class Profile:
-    """A kernel, called with some arrays: `seconds` are those of one call, as the rows are; what they do not account for
-    is the call itself, and the clocks."""
+    """A kernel, called with some arrays: its times are those of one call, as those of rows are. `rest` is what the rows
+    do not account for. `clock_seconds` are what clocks took of a call; they are subtracted."""
 
     kernel: str
     target: str
     threads: int
     calls: int
     seconds: float
+    minimum: float
+    median: float
+    clock_seconds: float
     workspace_bytes: int
     constants_bytes: int
     rows: tuple[ProfileRow, ...]
+    rest: tuple[ProfileRest, ...] = ()
 
     def __repr__(self) -> str:
-        return brief("Profile", f"of @{self.kernel} for {self.target}, {self.seconds:.3g} s, {len(self.rows)} row(s)")
+        return brief(
+            "Profile", f"of @{self.kernel} for {self.target}, {duration(self.median)}, {len(self.rows)} row(s)"
+        )
 
     def _repr_html_(self) -> str:
         from tcpx.measure.profile_page import profile_page  # which shows this
 
         def statements() -> str:
             ordered = sorted(self.rows, key=lambda row: row.seconds, reverse=True)
-            rows = ((f"@{r.function}", r.operation, r.node, f"{r.seconds * 1e6:.2f}", r.runs) for r in ordered)
-            return table_cell(repr(self)[1:-1], ("function", "operation", "node", "us", "runs"), rows, "profile.rows")
+            rows = ((f"@{r.function}", r.title, r.node, percent(self.share(r)), duration(r.median)) for r in ordered)
+            columns = ("function", "statement", "node", "share", "median")
+            return table_cell(repr(self)[1:-1], columns, rows, "profile.rows")
 
         return page_cell(profile_page(self), statements, "profile.html('page.html')")
 
@@ -110,7 +173,7 @@ class Profile:
 
     def as_json(self) -> dict[str, object]:
         """All of it, for `json.dumps`."""
-        return {**asdict(self), "rows": [asdict(row) for row in self.rows]}
+        return asdict(self)
 
 
 def profile(
@@ -125,8 +188,7 @@ def profile(
 ) -> Profile:
     """Compile a payload `timed`, call it with these arrays for some seconds, and say where the time went.
 
-    The call that took least is the one that is shown, without what did not run in it. Raises what `compile` and a call
-    raise.
+    Statements that did not run are left out. Raises what `compile` and a call raise.
     """
     module = module_of(module)
     chosen = load_target(target)
@@ -134,52 +196,77 @@ def profile(
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
     (kernel,) = build_many([KernelRequest(run.module, schedule=schedule)], chosen, threads, timed=True)
     given = [np.asarray(array) for array in arrays]
-    calls, taken, timings = _measured(kernel, arrays, seconds, clock)
-    costs = statement_costs(run.module.main, chosen, threads, given)
-    names = {func.name: [op.name for op in func.walk() if op.name] for func in module.funcs.values()}
-    every = [name for held in names.values() for name in held]
-    rows: list[ProfileRow] = []
-    for timing in timings:
-        held = timing.clock
-        cost = costs.get((held.function, held.operation), NO_COST)
-        peaks = {peak: float(number * timing.runs) for peak, number in cost.operations.items()}
-        rows.append(
-            ProfileRow(
-                held.function,
-                held.operation,
-                _node(held.operation, names.get(held.function, every)),
-                held.callee,
-                timing.seconds,
-                timing.runs,
-                sum(peaks.values()),
-                cost.l2 * timing.runs,
-                cost.l3 * timing.runs,
-                peaks,
-            )
+    times = measured(kernel, arrays, seconds, clock)
+    model = _Model(module, run.module, chosen, threads, given)
+    call, signature = times.call(), kernel.signature
+    rest = [ProfileRest(name, UNACCOUNTED, *times.figures(held)) for name, held in times.rest().items()]
+    rest.append(ProfileRest("", CALLER, *times.figures(call - times.kernel())))
+    return Profile(
+        kernel=signature.name,
+        target=chosen.name,
+        threads=threads,
+        calls=times.calls,
+        **times.figures(call)._asdict(),
+        clock_seconds=times.spent_on_clocks(),
+        workspace_bytes=evaluate(signature.workspace_bytes, bind_symbols(run.module.main, given)),
+        constants_bytes=signature.constants_bytes,
+        rows=tuple(model.row(held, times.figures(held.seconds)) for held in times.statements()),
+        rest=tuple(rest),
+    )
+
+
+class _Model:
+    """What the statements of a kernel compute in a call, and what the payload asks for of that."""
+
+    def __init__(self, module: Module, kernel: Module, target: Target, threads: int, arrays: Sequence[Array]) -> None:
+        asked = asked_for(module.main, bind_symbols(module.main, arrays), target)
+        made = list(runs(kernel.main, bind_symbols(kernel.main, arrays), target))
+        self.account, self.shares = account(asked, made), modelled_shares(made)
+        self.traffic = statement_traffic(kernel.main, target, threads, arrays)
+        self.names = {func.name: [op.name for op in func.walk() if op.name] for func in module.funcs.values()}
+        self.nodes = {op.location: op.name for func in module.funcs.values() for op in func.walk() if op.name}
+
+    def row(self, timed: TimedStatement, figures: Figures) -> ProfileRow:
+        """A statement that was measured, with what it computes."""
+        clock = timed.clock
+        statement = Statement(clock.function, clock.operation)
+        traffic = self.traffic.get(statement, NO_TRAFFIC)
+        peaks: Counter[str] = Counter()
+        works = self.account.get(statement, {})
+        for work in works.values():
+            peaks.update(work.asked)
+        parts = tuple(sorted(self._parts(statement), key=lambda part: part.share, reverse=True))
+        names = self.names.get(clock.function) or [name for held in self.names.values() for name in held]
+        return ProfileRow(
+            clock.function,
+            clock.operation,
+            _node(clock.operation, names),
+            clock.callee,
+            *figures,
+            timed.runs,
+            float(peaks.total()),
+            sum(work.issued for work in works.values()),
+            sum(part.padding for part in parts),
+            sum(part.recomputation for part in parts),
+            traffic.l2 * timed.runs,
+            traffic.l3 * timed.runs,
+            {peak: float(number) for peak, number in peaks.items()},
+            parts,
         )
-    signature = kernel.signature
-    workspace = evaluate(signature.workspace_bytes, bind_symbols(run.module.main, given))
-    memory = workspace, signature.constants_bytes
-    return Profile(signature.name, chosen.name, threads, calls, taken, *memory, tuple(rows))
 
-
-def _measured(
-    kernel: Kernel, arrays: Sequence[Array | int], seconds: float, clock: Callable[[], float]
-) -> tuple[int, float, tuple[Timing, ...]]:
-    """How many calls there were, and the seconds and the statements of the one that took least; the first, which brings
-    everything into the caches, does not count."""
-    kernel(*arrays)
-    calls, least, timings = 0, float("inf"), tuple[Timing, ...]()
-    end = clock() + seconds
-    while calls < FEWEST or clock() < end:
-        kernel.clear_timings()
-        begin = clock()
-        kernel(*arrays)
-        taken = clock() - begin
-        calls += 1
-        if taken < least:
-            least, timings = taken, kernel.timings()
-    return calls, least, tuple(timing for timing in timings if timing.runs)
+    def _parts(self, statement: Statement) -> Iterator[ProfilePart]:
+        works, shares = self.account.get(statement, {}), self.shares.get(statement, {})
+        for place in dict.fromkeys((*works, *shares)):
+            work = works.get(place, NO_WORK)
+            again = work.excess if work.is_recomputed else 0.0
+            yield ProfilePart(
+                self.nodes.get(place, ""),
+                str(place or ""),
+                float(work.asked.total()),
+                work.excess - again,
+                again,
+                shares.get(place, 0.0),
+            )
 
 
 def _node(operation: str, names: Sequence[str]) -> str:

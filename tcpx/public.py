@@ -42,7 +42,7 @@ from tcpx.payload.diagnostics import (
 )
 from tcpx.payload.ir import Module
 from tcpx.payload.progress import EvaluationProgress
-from tcpx.profiling import Profile, ProfileRow, profile
+from tcpx.profiling import Profile, ProfilePart, ProfileRest, ProfileRow, profile
 from tcpx.report import Explanation, ExplanationText, explain, html_page
 from tcpx.saved import load_kernel
 from tcpx.source import LineOrigin, Source, emit
@@ -91,6 +91,8 @@ __all__ = [
     "Module",
     "ParseError",
     "Profile",
+    "ProfilePart",
+    "ProfileRest",
     "ProfileRow",
     "Run",
     "SanitizerError",

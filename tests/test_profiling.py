@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import tcpx
+from tcpx.call_times import MOST, CallTimes
 from tcpx.cli import main
+from tcpx.emit_c.signature import Clock
 from tcpx.measure.limits import Limits
 from tests.emit_c.test_saved_kernels import results
 from tests.emit_c.test_state import calls, given
@@ -65,6 +68,72 @@ def test_statements_are_counted_with_their_functions() -> None:
     assert "tcpx_now" not in plain.c_source
 
 
+NUMBER = """\
+func @f(%x: tensor<f32>, %y: tensor<[N]x8xf32>) -> (tensor<f32>, tensor<[N]x8xf32>) symbols [N] {
+  %a = tcp.neg(%x) : tensor<f32>
+  %b = tcp.exp(%y) : tensor<[N]x8xf32>
+  tcp.return(%a, %b)
+}
+"""
+
+
+def test_straight_lines_have_a_clock() -> None:
+    """What has no loop writes memory, too."""
+    kernel = tcpx.compile(tcpx.parse(NUMBER), NOTHING, target="generic", timed=True)
+    x, y = np.full((), 3, np.float32), arrays(4, 8, 1)[0]
+    assert kernel(x, y)[0] == -3
+    assert [(t.clock.operation, t.runs) for t in kernel.timings()] == [("", 1), ("b/d0", 1)]
+    assert [clock.kind for clock in kernel.signature.clocks[:3]] == ["pair", "empty", "kernel"]
+    row = tcpx.profile(tcpx.parse(NUMBER), NOTHING, x, y, target="generic", seconds=0.0).rows[0]
+    assert (row.title, row.operations, row.issued, row.parts[0].node) == ("between nests", 1, 1, "a")
+
+
+def clocks_of(*held: tuple[str, str, tuple[str, ...]]) -> list[Clock]:
+    """Those of a kernel @f, with these statements: function, callee, functions inside."""
+    kinds = [Clock("f", "", kind=kind) for kind in ("pair", "empty", "kernel")]
+    return kinds + [Clock(name, f"s{k}", callee, inside=inside) for k, (name, callee, inside) in enumerate(held)]
+
+
+def test_what_clocks_cost_is_subtracted_once() -> None:
+    """A clock adds 20 ns to what it measures, 100 ns to what is round it; @g has two of them in each of two calls."""
+    clocks = clocks_of(("f", "g", ("g",)), ("g", "", ()), ("g", "", ()), ("f", "", ()))
+    times = CallTimes(clocks, threads=1)
+    call, inner, own = 2 * (1000 + 2000), 2 * 1000, 500
+    statements = [[call + 2 * 20 + 4 * 100, 2], [inner + 40, 2], [2 * inner + 40, 2], [own + 20, 1]]
+    kernel = call + own + 300 + 20 + 7 * 100
+    for _ in range(5):
+        counted = np.array([[120, 1], [20, 1], [kernel, 1], *statements], np.int64)
+        times.add((kernel - 20 + 3 * 100 + 5000) * 1e-9, counted)
+    found = {held.clock.operation: times.figures(held.seconds).median for held in times.statements()}
+    assert found == pytest.approx({"s0": call * 1e-9, "s1": inner * 1e-9, "s2": 2 * inner * 1e-9, "s3": own * 1e-9})
+    rest = {name: times.figures(held).seconds for name, held in times.rest().items()}
+    assert rest == pytest.approx({"f": 300e-9, "g": 0.0}, abs=1e-12)
+    assert times.figures(times.call()).seconds == pytest.approx((call + own + 300 + 5000) * 1e-9)
+    assert times.figures(times.call() - times.kernel()).seconds == pytest.approx(5000e-9)
+    assert times.spent_on_clocks() == pytest.approx(10 * 100e-9)
+
+
+def test_means_of_statements_add_up_where_bursts_slow_the_machine() -> None:
+    """The statements of a call in a burst are slow at different times: their medians do not add up to that of calls."""
+    times = CallTimes(clocks_of(("f", "", ()), ("f", "", ())), threads=1)
+    for k in range(20):
+        a, b = 1000 * (1 + 2 * (k % 3 == 0)), 1000 * (1 + 2 * (k % 3 == 1))
+        times.add((a + b) * 1e-9, np.array([[0, 1], [0, 1], [a + b, 1], [a, 1], [b, 1]], np.int64))
+    call, *statements = (times.figures(s) for s in (times.call(), *(held.seconds for held in times.statements())))
+    assert sum(held.seconds for held in statements) == pytest.approx(call.seconds)
+    assert sum(held.median for held in statements) == pytest.approx(2000e-9)
+    assert (call.minimum, call.median) == pytest.approx((2000e-9, 4000e-9))
+
+
+def test_many_calls_are_thinned() -> None:
+    times = CallTimes(clocks_of(("f", "", ())), threads=1)
+    counted = np.array([[0, 1], [0, 1], [1, 1], [1, 1]], np.int64)
+    for k in range(3 * MOST):
+        times.add(float(k), counted)
+    assert (times.calls, len(times.walls)) == (3 * MOST, 3 * MOST // 4)
+    assert times.walls[:3] == [0.0, 4.0, 8.0]
+
+
 def test_a_timed_kernel_is_saved_with_its_clocks(tmp_path: Path) -> None:
     kernel = tcpx.compile(tcpx.parse(calls(2)), NOTHING, target="generic", timed=True)
     loaded = tcpx.load_kernel(kernel.save(tmp_path))
@@ -94,7 +163,8 @@ def test_operations_and_nodes(target: str) -> None:
     assert set(rows) == {"v/layer/mm.1", "e"}
     assert rows["v/layer/mm.1"].operations == 2 * 6 * 10 * 16
     assert rows["e"].operations >= 6 * 16
-    assert all(row.runs == 1 and row.seconds > 0 for row in found.rows)
+    assert all(row.runs == 1 and row.minimum <= row.median for row in found.rows)
+    assert [(part.node, part.operations) for part in rows["e"].parts] == [("e", rows["e"].operations)]
     assert json.loads(json.dumps(found.as_json()))["rows"][0]["function"] == "f"
 
 
@@ -102,6 +172,7 @@ def test_versions_that_are_not_taken_are_not_shown() -> None:
     for rows, taken in ((16, True), (4, False)):
         found = tcpx.profile(tcpx.parse(PRODUCT), BRANCH, *arrays(rows, 4, 8), target="generic", seconds=0.0)
         assert sum(row.operations for row in found.rows if row.node == "v/layer/mm.1") == 2 * rows * 4 * 8, taken
+        assert sum(part.share for row in found.rows for part in row.parts) == pytest.approx(len(found.rows))
         assert all(row.runs for row in found.rows)
 
 
@@ -144,14 +215,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["profile", str(payload), *words, *pages]) == 0
     shown = capsys.readouterr().out
     lines = shown.splitlines()
-    assert lines[0].startswith("@f for generic, 1 thread(s): ")
-    assert "fastest of" in lines[0]
-    assert lines[1].split() == ["share", "time", "runs", "GFLOP/s", "GB/s", "limit", "statement"]
-    assert "the call, checks and clocks" in shown
-    assert "workspace " in shown
+    assert lines[0].startswith("@f for generic, 1 thread: ")
+    assert re.search(r": median \S+ [mun]?s, min \S+ [mun]?s, of \d+ calls$", lines[0])
+    columns = "share median min runs operations padding recomputed Gop/s GB/s of limit limit statement"
+    assert lines[1].split() == columns.split()
+    assert "the call: arguments, checks, results" in shown
+    assert re.search(r"^workspace \d+ bytes?, constants 0 bytes; without .* that the clocks took$", lines[-3])
     held = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))
     assert held["kernel"] == "f"
     assert sum(row["operations"] for row in held["rows"]) >= 2 * 5 * 3 * 4
     page = (tmp_path / "f.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 2
-    assert "@f for generic, 1 thread(s)" in page
+    assert "@f for generic, 1 thread" in page

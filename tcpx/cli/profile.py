@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import tcpx
@@ -20,9 +19,8 @@ from tcpx.measure.kept_limits import kept_limits, raised_limits
 from tcpx.measure.limits import Machine
 from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.measure.profile_page import profile_page
-from tcpx.measure.profile_rows import shown_rows
-from tcpx.measure.rows import Row
-from tcpx.plurals import counted
+from tcpx.measure.profile_rows import goes_through, shown_rows
+from tcpx.measure.profile_table import text_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,11 +50,10 @@ def _execute(options: argparse.Namespace) -> int:
         machine = Machine(target, threads)
         limits = kept_limits(machine)
         rows = shown_rows(found, limits)
-        if any((row.fraction or 0.0) > 1.0 for row in rows):
+        if goes_through(found, limits):
             limits = raised_limits(machine, limits)
             rows = shown_rows(found, limits)
-    for line in _table(found, rows):
-        print(line)
+    print("\n".join(text_of(found, rows)))
     if options.json is not None:
         Path(options.json).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
         print(f"wrote {options.json}")
@@ -64,41 +61,6 @@ def _execute(options: argparse.Namespace) -> int:
         Path(options.html).write_text(profile_page(found, rows, limits), encoding="utf-8")
         print(f"wrote {options.html}")
     return 0
-
-
-def _table(found: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
-    """The statements, each function's under its name, those of the kernel first."""
-    head = f"@{found.kernel} for {found.target}, {found.threads} thread(s)"
-    yield f"{head}: {_time(found.seconds)}, the fastest of {counted(found.calls, 'call')}"
-    yield f"{'share':>6} {'time':>10} {'runs':>6} {'GFLOP/s':>8} {'GB/s':>7} {'limit':>6}  statement"
-    functions = dict.fromkeys([found.kernel, *(held.function for held in found.rows)])
-    for function in functions:
-        if function != found.kernel:
-            yield f"@{function}"
-        for held, row in zip(found.rows, rows, strict=True):
-            if held.function != function:
-                continue
-            figures = [
-                f"{found.share(held):6.1%}",
-                f"{_time(held.seconds):>10}",
-                f"{held.runs:6g}",
-                f"{held.gflops:8.1f}" if held.operations else " " * 8,
-                f"{held.gigabytes:7.1f}" if held.l2_bytes else " " * 7,
-                f"{row.fraction:6.0%}" if row.fraction is not None else " " * 6,
-            ]
-            node = f" ({held.node})" if held.node not in ("", held.operation) else ""
-            limit = f", {row.limited_by}" if row.limited_by else ""
-            yield f"{' '.join(figures)}  {held.shown}{node}{limit}"
-    rest = found.seconds - sum(held.seconds for held in found.rows if held.function == found.kernel)
-    yield f"{max(0.0, rest) / found.seconds:6.1%} {_time(max(0.0, rest)):>10} {' ' * 31}  the call, checks and clocks"
-    yield f"workspace {found.workspace_bytes} bytes, constants {found.constants_bytes} bytes"
-
-
-def _time(taken: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if taken * factor >= 1:
-            return f"{taken * factor:.3g} {unit}"
-    return f"{taken * 1e9:.3g} ns"
 
 
 PROFILE = Subcommand(

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcpx.costs.footprint import Sites, Trip
-from tcpx.costs.operations import Operations, operations_of_loop, sizes_in_callee, taken
+from tcpx.costs.operations import sizes_in_callee, taken
+from tcpx.costs.visits import Statement
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.ir import Block, FuncOp, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
@@ -48,22 +49,19 @@ def kernel_cost(func: FuncOp, target: Target, threads: int, arrays: Sequence[Arr
 
 
 @frozen
-class StatementCost:
-    """What one run of a statement does: scalar operations by the peak that limits them, and bytes that come from beyond
-    the first and the second cache."""
+class Traffic:
+    """Bytes that come from beyond the first and the second cache in one run of a statement."""
 
-    operations: Operations
-    l2: float
-    l3: float
+    l2: float = 0.0
+    l3: float = 0.0
 
 
-def statement_costs(
+def statement_traffic(
     func: FuncOp, target: Target, threads: int, arrays: Sequence[Array]
-) -> Mapping[tuple[str, str], StatementCost]:
-    """The costs of the statements of a lowered function, and of those that it calls, that are outside of loops, by the
-    function and the name of each: those that a timed kernel measures. Functions that are called with several sizes
-    have the costs of the last call. Raises ArgumentError."""
-    found: dict[tuple[str, str], StatementCost] = {}
+) -> Mapping[Statement, Traffic]:
+    """The traffic of the nests of a lowered function, and of those that it calls: those that a timed kernel measures.
+    Functions that are called with several sizes have that of the last call. Raises ArgumentError."""
+    found: dict[Statement, Traffic] = {}
 
     def visit(block: Block, name: str, own: Target, sizes: Mapping[str, int]) -> None:
         for op in block.ops:
@@ -77,8 +75,9 @@ def statement_costs(
                 case Loop():
                     walk = _Walk(target, own, threads, Sites())
                     walk.loop(op, sizes, ())
-                    l2, l3 = (walk.sites.traffic(size) for size in (target.l1, target.l2))
-                    found[name, op.name or op.opcode] = StatementCost(operations_of_loop(op, sizes, own), l2, l3)
+                    found[Statement(name, op.name or op.opcode)] = Traffic(
+                        walk.sites.traffic(target.l1), walk.sites.traffic(target.l2)
+                    )
                 case _:
                     continue
 

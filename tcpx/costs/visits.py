@@ -14,7 +14,7 @@ from tcpx.target import Target, target_at
 
 
 class Statement(NamedTuple):
-    """A nest of a function, by the name that it has in the C; "" is all that is outside of nests."""
+    """A nest or a copy of a function, by the name that it has in the C; "" is all else that is outside of nests."""
 
     function: str
     name: str
@@ -56,7 +56,10 @@ class _Visit:
             inner = isinstance(op, Loop | Conditional) or op.callee is not None
             if not inner:
                 sizes = bound(op, sizes) if isinstance(op, Bind) else sizes
-                straight.append(op)
+                if op.work == 0 or at.name:
+                    straight.append(op)
+                else:
+                    yield Run((op,), sizes, times, own, Statement(at.function, op.name or op.opcode), trips)
                 continue
             if isinstance(op, Loop):
                 yield from self.loop(op, sizes, times, own, at, trips)

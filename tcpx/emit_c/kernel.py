@@ -9,6 +9,7 @@ from typing import NoReturn, cast
 from weakref import ref
 
 import numpy as np
+import numpy.typing as npt
 
 from tcpx.cells import text_cell
 from tcpx.emit_c.arguments import Array, in_order
@@ -20,7 +21,7 @@ from tcpx.emit_c.kernel_report import KernelReport, report_of
 from tcpx.emit_c.memory import Bytes, aligned_copy
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
-from tcpx.emit_c.signature import Clock, KernelSignature
+from tcpx.emit_c.signature import STATEMENT, Clock, KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.given import path_of
 from tcpx.payload.ir import Module
@@ -199,21 +200,25 @@ class Kernel:
         return self._library.path
 
     def timings(self) -> tuple[Timing, ...]:
-        """What was measured since it was made, or `clear_timings`, of a kernel that was compiled `timed`: each clock
-        with its seconds and runs. Threads that run a function at the same time add up."""
-        if not self.signature.clocks or isinstance(self._library, SanitizedLibrary):
-            return ()
-        held = self._library.times(self.signature)
+        """What was measured since it was made, or `clear_timings`, of a kernel that was compiled `timed`: each
+        statement with its seconds, of which its clock takes some, and runs. Threads that run a function at the same
+        time add up."""
         return tuple(
-            Timing(clock, held[2 * k] * 1e-9, held[2 * k + 1]) for k, clock in enumerate(self.signature.clocks)
+            Timing(clock, nanoseconds * 1e-9, runs)
+            for clock, (nanoseconds, runs) in zip(self.signature.clocks, self.clock_times().tolist(), strict=False)
+            if clock.kind == STATEMENT
         )
 
     def clear_timings(self) -> None:
         """Begin anew."""
-        if self.signature.clocks and not isinstance(self._library, SanitizedLibrary):
-            held = self._library.times(self.signature)
-            for k in range(len(held)):
-                held[k] = 0
+        self.clock_times()[:] = 0
+
+    def clock_times(self) -> npt.NDArray[np.int64]:
+        """The nanoseconds and the runs of each clock of the signature, of shape [clocks, 2]: the memory that they are
+        counted in. Without rows where nothing is measured, as of a sanitized kernel."""
+        if not self.signature.clocks or isinstance(self._library, SanitizedLibrary):
+            return np.empty((0, 2), np.int64)
+        return np.asarray(self._library.times(self.signature)).reshape(-1, 2)
 
     def workspace_bytes(self, sizes: SizeValues) -> int:
         """Bytes of workspace for these values of the symbols, by name."""

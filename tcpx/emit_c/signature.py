@@ -65,16 +65,28 @@ class ConstantSlot:
     bytes: int
 
 
+STATEMENT: Final = "statement"
+KERNEL: Final = "kernel"
+EMPTY: Final = "empty"
+PAIR: Final = "pair"
+CLOCK_KINDS: Final = (STATEMENT, KERNEL, EMPTY, PAIR)
+
+
 @frozen
 class Clock:
-    """What a kernel that was compiled `timed` measures: a statement of a function outside of its loops.
+    """What a kernel that was compiled `timed` measures.
 
-    `operation` is the name that it has in the C, and `callee` the function that it runs, if it is a call.
+    A `STATEMENT` of a function is outside of its loops: a nest, a call, a copy, or straight lines of code. `operation`
+    is the name that it has in the C, "" of straight lines; `callee` is the function that it runs, if it is a call, and
+    `inside` are those that it calls, also from its loops. `KERNEL` is all
+    that the function of the kernel does. `EMPTY` measures nothing, and `PAIR` that clock: what clocks cost.
     """
 
     function: str
     operation: str
     callee: str = ""
+    kind: str = STATEMENT
+    inside: tuple[str, ...] = ()
 
 
 @frozen

@@ -7,6 +7,7 @@ from typing import Final
 import tcpx
 from tcpx.measure.limits import Limits
 from tcpx.measure.picture import COLOURS, FONT, roofline_svg
+from tcpx.measure.profile_table import summary_of, title_of
 from tcpx.measure.rows import Row
 
 WIDTH: Final = 1100
@@ -26,7 +27,7 @@ td:last-child, th:last-child {{ text-align: left; font-family: monospace; }}
 svg {{ width: 100%; }}
 </style></head><body>
 <h1>{title}</h1>
-<p>The fastest of {calls} calls: {time:.1f} us. Boxes are as wide as their part of the time; below a call is what it
+<p>{summary}. Boxes are as wide as their part of the time; below a call is what it
 runs. Workspace {workspace} bytes, constants {constants} bytes.</p>
 {flame}
 {roofline}<h2>Statements</h2>
@@ -49,9 +50,8 @@ def profile_page(profile: tcpx.Profile, rows: Sequence[Row] = (), limits: Limits
     if limits is not None:
         roofline = _ROOFLINE.format(roofline_svg([row for row in rows if row.operations and row.bytes], limits))
     return _PAGE.format(
-        title=escape(f"@{profile.kernel} for {profile.target}, {profile.threads} thread(s)"),
-        calls=profile.calls,
-        time=profile.seconds * 1e6,
+        title=escape(title_of(profile)),
+        summary=escape(summary_of(profile)),
         workspace=profile.workspace_bytes,
         constants=profile.constants_bytes,
         flame=_flame(profile),
@@ -71,7 +71,7 @@ def _table(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
             f"{held.gflops:.1f}" if held.operations else "",
             f"{held.gigabytes:.1f}" if held.l2_bytes else "",
             *((f"{row.fraction:.0%}" if row.fraction is not None else "", row.limited_by) if row is not None else ()),
-            f"@{held.function}: {held.shown}{f' ({held.node})' if held.node else ''}",
+            f"@{held.function}: {held.title}{f' ({held.node})' if held.node else ''}",
         ]
         yield f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 

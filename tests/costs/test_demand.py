@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 import tcpx
 from tcpx.costs.demand import Demand, demand_of
-from tcpx.costs.kernel_cost import statement_costs
+from tcpx.costs.visits import runs
+from tcpx.costs.work import account, asked_for
 from tcpx.drafts import draft
 from tcpx.measure.limits import Limits
 from tcpx.measure.roofline import Bound
+from tcpx.payload.evaluator import bind_symbols
 from tcpx.tune.roof import least_seconds
 
 
@@ -106,10 +106,11 @@ def test_a_payload_and_its_kernel_are_counted_alike(
     arrays = tcpx.random_inputs(module, sizes={"M": 48})
     asked = demand_of(module, chosen, arrays).operations
     kernel = draft(module, target=target).run.module.main
-    costs = statement_costs(kernel, chosen, 1, arrays).values()
-    done = sum((cost.operations for cost in costs), Counter[str]())
-    assert set(asked) == {peak} == {max(done, key=lambda held: done[held])}
-    assert least <= asked[peak] <= done.total() <= (1 + more) * asked[peak]
+    sizes = bind_symbols(module.main, arrays)
+    found = account(asked_for(module.main, sizes, chosen), runs(kernel, bind_symbols(kernel, arrays), chosen))
+    done = sum(work.issued for places in found.values() for work in places.values())
+    assert set(asked) == {peak}
+    assert least <= asked[peak] <= done <= (1 + more) * asked[peak]
 
 
 def test_the_least_time() -> None:

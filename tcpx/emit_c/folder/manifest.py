@@ -9,7 +9,7 @@ from typing import Final
 
 from tcpx.emit_c.folder.fields import Fields, unreadable
 from tcpx.emit_c.printer.reserved import is_reserved
-from tcpx.emit_c.signature import Argument, Clock, ConstantSlot, KernelSignature, Number
+from tcpx.emit_c.signature import CLOCK_KINDS, STATEMENT, Argument, Clock, ConstantSlot, KernelSignature, Number
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ParseError
 from tcpx.payload.sizes import Dim, Symbol, to_text
 from tcpx.payload.text.size_text import parse_size
@@ -187,12 +187,18 @@ def _signature(held: Fields, where: str) -> KernelSignature:
         numbers=tuple(map(number, held.each("numbers"))),
         functions=held.number("functions"),
         clones=held.number("clones"),
-        clocks=tuple(
-            Clock(clock.text("function"), clock.text("operation"), clock.text("callee"))
-            for clock in held.each("clocks")
-        ),
+        clocks=tuple(_clock(clock, where) for clock in held.each("clocks")),
         times_name=_identifier(held, "times_name", where) if held.text("times_name") else "",
     )
+
+
+def _clock(held: Fields, where: str) -> Clock:
+    """Folders of earlier versions have statements alone, without the functions inside."""
+    kind = held.text("kind") if "kind" in held else STATEMENT
+    if kind not in CLOCK_KINDS:
+        raise unreadable(f"{where}, `clocks`", f"one of the kinds {', '.join(CLOCK_KINDS)}", kind)
+    inside = held.texts("inside") if "inside" in held else ()
+    return Clock(held.text("function"), held.text("operation"), held.text("callee"), kind, inside)
 
 
 def _identifier(held: Fields, key: str, where: str) -> str:

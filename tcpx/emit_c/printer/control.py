@@ -3,7 +3,7 @@
 from pathlib import PurePath
 
 from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call, print_copy, print_kernel_row
-from tcpx.emit_c.printer.clocks import is_timed, timed
+from tcpx.emit_c.printer.clocks import StraightLines, is_timed, timed
 from tcpx.emit_c.printer.compiler_faults import UNROLL, is_asked_to_unroll
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.names import in_comment
@@ -30,22 +30,24 @@ from tcpx.payload.sizes import variables
 
 def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
     """Print the live operations of a block; what its end carries is left to the operation it belongs to."""
-    outer = scope.op
+    outer, lines = scope.op, StraightLines(block, context)
     for op in block.ops:
         if not context.live.is_live(op):
             continue
         scope.op = op
+        lines.begin(op, scope)
         if op.notes and (op.operands or op.regions) and op.notes != context.said:
             context.said = op.notes
             scope.statement(f"/* {', '.join(in_comment(_note(*note)) for note in op.notes.items())} */")
         setup = context.setups.at(op)
         if setup == NONE and not is_timed(op, context):
             _print_operation(op, context, scope)
-            continue
-        scope.statements(setup.begin)
-        with context.setups.active(setup), timed(op, context, scope):
-            _print_operation(op, context, scope)
-        scope.statements(setup.end)
+        else:
+            scope.statements(setup.begin)
+            with context.setups.active(setup), timed(op, context, scope):
+                _print_operation(op, context, scope)
+            scope.statements(setup.end)
+        lines.end(op, scope)
     scope.op = outer
 
 

@@ -1,9 +1,11 @@
 """One C function per kernel, with the functions that check its sizes and give its workspace."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final
 
 from tcpx.emit_c.printer.boundary import boundary
+from tcpx.emit_c.printer.clocks import timed_kernel
 from tcpx.emit_c.printer.context import FunctionContext, KernelContext, Needs
 from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
@@ -172,7 +174,8 @@ def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
     context.workspace_name = names.fresh("workspace")
     given = [context.constants_name] if own is None else context.constant_names.values()
     parameters += [*(f"const void *restrict {name}" for name in given), f"void *restrict {context.workspace_name}"]
-    print_block(func.body, context, body)
+    with timed_kernel(context, body) if own is None else nullcontext():
+        print_block(func.body, context, body)
     return body, parameters
 
 

@@ -1,0 +1,137 @@
+"""The table of a profile, for text and pages alike: which lines it has, and what stands in their columns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal
+
+import tcpx
+from tcpx.columns import aligned
+from tcpx.measure.rows import Row
+from tcpx.plurals import counted
+from tcpx.quantities import amount, duration, percent
+from tcpx.records import frozen
+
+COLUMNS: Final[Mapping[str, str]] = {
+    "share": "Its part of the time of a call: the mean over the middle half of the calls.",
+    "median": "The time of all its runs in a call, over the calls.",
+    "min": "The same of the fastest.",
+    "runs": "How often it runs in a call.",
+    "operations": "Scalar operations that the payload asks for; a multiply-add is two.",
+    "padding": "Issued beyond, where tiles are longer than what they compute, as a part of the operations.",
+    "recomputed": "Issued beyond, where a fused operation is computed more than once.",
+    "Gop/s": "10^9 operations of the payload a second.",
+    "GB/s": "10^9 bytes a second from beyond the first-level cache, by a model.",
+    "of limit": "The least time that the machine needs for these operations and bytes, over the median.",
+    "limit": "What sets this least time.",
+    "statement": "Its name in the C, and the operation of the payload that it is named after.",
+}
+"""What each column is."""
+LEFT: Final = (len(COLUMNS) - 2, len(COLUMNS) - 1)
+LEAST_REST: Final = 5e-4
+"""What no statement accounts for has a line from this part of the time on."""
+FEWEST_PARTS: Final = 2
+
+
+@frozen
+class ProfileLine:
+    """A line of the table. A `part` follows its statement, a `statement` the head of its function."""
+
+    kind: Literal["function", "statement", "part", "rest"]
+    cells: tuple[str, ...]
+
+
+def lines_of(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[ProfileLine]:
+    """The statements of each function, the longest first, each with the operations of the payload that are fused in it,
+    and what they do not account for; the function of the kernel first. `rows` has their limits."""
+    limits = dict(zip(map(id, profile.rows), rows, strict=False))
+    spent = {name: sum(r.seconds for r in profile.rows if r.function == name) for name in _functions(profile)}
+    for name in sorted(spent, key=lambda name: (name != profile.kernel, -spent[name])):
+        if name != profile.kernel:
+            yield ProfileLine("function", _head(profile, name, spent[name]))
+        own = [row for row in profile.rows if row.function == name]
+        for row in sorted(own, key=lambda row: -row.seconds):
+            yield ProfileLine("statement", _statement(profile, row, limits.get(id(row))))
+            for part in row.parts if len(row.parts) >= FEWEST_PARTS else ():
+                yield ProfileLine("part", _part(profile, row, part))
+        yield from (_rest(profile, rest) for rest in profile.rest if rest.function == name and _counts(profile, rest))
+    yield from (_rest(profile, rest) for rest in profile.rest if not rest.function)
+
+
+def title_of(profile: tcpx.Profile) -> str:
+    """What was measured, in a line."""
+    return f"@{profile.kernel} for {profile.target}, {counted(profile.threads, 'thread')}"
+
+
+def summary_of(profile: tcpx.Profile) -> str:
+    """How long a call takes."""
+    calls = counted(profile.calls, "call")
+    return f"median {duration(profile.median)}, min {duration(profile.minimum)}, of {calls}"
+
+
+def text_of(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
+    """The whole profile for a terminal."""
+    yield f"{title_of(profile)}: {summary_of(profile)}"
+    yield from aligned([tuple(COLUMNS), *(line.cells for line in lines_of(profile, rows))], LEFT)
+    yield (
+        f"workspace {counted(profile.workspace_bytes, 'byte')}, constants {counted(profile.constants_bytes, 'byte')}; "
+        f"without {duration(profile.clock_seconds)} that the clocks took"
+    )
+
+
+def _functions(profile: tcpx.Profile) -> dict[str, None]:
+    return dict.fromkeys([profile.kernel, *(row.function for row in profile.rows)])
+
+
+def _head(profile: tcpx.Profile, name: str, spent: float) -> tuple[str, ...]:
+    runs = sum(row.runs for row in profile.rows if row.callee == name)
+    return _cells(share=percent(spent / profile.seconds), runs=f"{runs}" if runs else "", statement=f"@{name}")
+
+
+def _statement(profile: tcpx.Profile, row: tcpx.ProfileRow, limit: Row | None) -> tuple[str, ...]:
+    node = f" ({row.node})" if row.node not in ("", row.operation) else ""
+    fraction = limit.fraction if limit is not None else None
+    return _cells(
+        share=percent(profile.share(row)),
+        median=duration(row.median),
+        min=duration(row.minimum),
+        runs=f"{row.runs}",
+        **_work(row),
+        **{
+            "Gop/s": f"{row.gflops:.1f}" if row.operations else "",
+            "GB/s": f"{row.gigabytes:.1f}" if row.l2_bytes else "",
+            "of limit": percent(fraction) if fraction is not None else "",
+            "limit": limit.limited_by if limit is not None else "",
+        },
+        statement=f"{row.title}{node}",
+    )
+
+
+def _part(profile: tcpx.Profile, row: tcpx.ProfileRow, part: tcpx.ProfilePart) -> tuple[str, ...]:
+    """Its time is modelled, so it has a share alone."""
+    share = f"~{percent(part.share * profile.share(row))}"
+    return _cells(share=share, **_work(part), statement=f"  {part.node or part.place or 'other'}")
+
+
+def _rest(profile: tcpx.Profile, rest: tcpx.ProfileRest) -> ProfileLine:
+    times = {"median": duration(rest.median), "min": duration(rest.minimum)}
+    cells = _cells(share=percent(rest.seconds / profile.seconds), **times, statement=rest.title)
+    return ProfileLine("rest", cells)
+
+
+def _counts(profile: tcpx.Profile, rest: tcpx.ProfileRest) -> bool:
+    return rest.seconds >= LEAST_REST * profile.seconds
+
+
+def _work(work: tcpx.ProfileRow | tcpx.ProfilePart) -> Mapping[str, str]:
+    """The operations, and what is issued beyond as a part of them; of none, as a number."""
+
+    def beyond(number: float) -> str:
+        if number < 0.5:
+            return ""
+        return percent(number / work.operations) if work.operations else amount(number)
+
+    asked = amount(work.operations) if work.operations else ""
+    return {"operations": asked, "padding": beyond(work.padding), "recomputed": beyond(work.recomputation)}
+
+
+def _cells(**named: str) -> tuple[str, ...]:
+    return tuple(named.get(column, "") for column in COLUMNS)
