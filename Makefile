@@ -17,7 +17,7 @@ PYTHON ?= $(shell for p in python$(firstword $(VERSIONS)) python3 $(patsubst %,p
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest
 
-.PHONY: help venv demo test test-long test-avx2 test-python errors lint types format docs mutants conformance bench bench-models bench-operations accuracy bench-random bench-peers costs perf-check tuner-check
+.PHONY: help venv demo test test-long test-avx2 test-python errors lint types format docs mutants conformance bench bench-models bench-operations bench-page accuracy bench-random bench-peers costs perf-check tuner-check
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -95,11 +95,14 @@ mutants: $(VENV)/.dev compiler  ## plant faults in transforms and lowering; the 
 conformance: $(VENV)/.dev compiler  ## the slow tests
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m slow --optimize $(ARGS)
 
-bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that are set up; ARGS: see tcpx bench --help
+bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that are set up; ARGS: --against REV, .. (tcpx bench --help)
 	$(BIN)/tcpx bench $(ARGS)
 
 bench-operations: $(VENV)/.dev compiler  ## each operation without a schedule beside NumPy's out=; ARGS: names of some
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m benchmarks.operations $(ARGS)
+
+bench-page: $(VENV)/.dev  ## build/bench.html: what `tcpx bench --keep` kept, each workload over time
+	$(BIN)/tcpx bench --page build/bench.html $(ARGS)
 
 accuracy: $(VENV)/.dev compiler  ## docs/accuracy.md: the errors of real functions; ARGS: those to measure at all patterns of f32
 	$(BIN)/python -m tests.payload.accuracy $(ARGS)

@@ -17,8 +17,9 @@ from typing import Final
 import numpy as np
 
 import tcpx
+from benchmarks.beside import Beside
 from benchmarks.registry import ENVIRONMENTS, ROOT, launches, peers
-from tcpx.cli.measuring import add_measuring, plan_of, threads_of
+from tcpx.cli.measuring import add_ledger, add_measuring, plan_of, threads_of
 from tcpx.measure.output import write_results
 from tcpx.measure.protocol import Input, Task
 from tcpx.measure.rows import Row
@@ -54,30 +55,34 @@ def main() -> int:
     parser.add_argument("models", nargs="*", metavar="MODEL[/SIZE]", help=f"of {', '.join(SIZES)}; default: all")
     parser.add_argument("-s", "--schedule", metavar="SCHEDULE", help="for tcpx; default: the default schedule")
     add_measuring(parser)
+    add_ledger(parser)
+    parser.add_argument("--check", action="store_true", help="with --against: exit status 1 if something is slower")
     options = parser.parse_args()
     try:
-        models = wanted(options.models)
+        models, beside = wanted(options.models), Beside.of(options)
     except tcpx.ArgumentError as error:
         print(error.diagnostic.render(), file=sys.stderr)
         return 2
     chosen = [name for name, spec in peers().items() if name in PEERS and spec.is_set_up]
     plan, rows = plan_of(options), list[Row]()
+    started = [*launches(options.peers.split(",") if options.peers else chosen), *beside.launches]
     for cpus in threads_of(options):
-        with Session(launches(options.peers.split(",") if options.peers else chosen), cpus, plan=plan) as session:
+        with Session(started, cpus, plan=plan) as session:
             for model, sizes in models.items():
                 folder = exported(model, sizes)
                 read = tcpx.onnx.load(folder / "model.onnx", state=model in STEPS)
                 text, *_ = tcpx.onnx.write(read, folder)
                 payload = text.read_text(encoding="utf-8")
                 for size in sizes:
-                    made = _measured(session, read, payload, folder, f"{model}/{size}", len(cpus), options.schedule)
+                    made = _measured(session, read, payload, folder, f"{model}/{size}", options.schedule, beside)
                     print(table(made, head=not rows), flush=True)
                     rows += made
             finished = session.finished()
             rows[len(rows) - len(session.rows) :] = finished
     for path in write_results(rows, options.output):
         print(f"wrote {path}")
-    return 0
+    is_worse = beside.finish(rows)
+    return 1 if is_worse and options.check else 0
 
 
 def exported(model: str, sizes: Sequence[int]) -> Path:
@@ -103,7 +108,13 @@ def wanted(words: Sequence[str]) -> Mapping[str, Sequence[int]]:
 
 
 def _measured(
-    session: Session, model: tcpx.onnx.Model, payload: str, folder: Path, name: str, threads: int, schedule: str | None
+    session: Session,
+    model: tcpx.onnx.Model,
+    payload: str,
+    folder: Path,
+    name: str,
+    schedule: str | None,
+    beside: Beside,
 ) -> Sequence[Row]:
     main = model.module.main
     used = {main.args[k].name for k in main.numbers}
@@ -123,7 +134,7 @@ def _measured(
         task = Task(
             name=name,
             kind="model",
-            threads=threads,
+            threads=len(session.cpus),
             folder=place,
             inputs=tuple(Input(key, str(array.dtype)) for key, array in arrays.items()),
             attributes={
@@ -135,7 +146,9 @@ def _measured(
             payload_folder=str(folder),
             schedule=Path(schedule).read_text(encoding="utf-8") if schedule else None,
         )
-        return session.measure(task, check=distance)
+        rows = session.measure(task, check=distance)
+        beside.note(session, task, rows, distance)
+        return rows
 
 
 def _arguments(model: tcpx.onnx.Model, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

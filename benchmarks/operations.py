@@ -2,6 +2,7 @@
 
     make bench-operations                      # all, written to docs/operation-speed.md
     make bench-operations ARGS='sqrt softmax'  # some, on the terminal
+    make bench-operations ARGS='sqrt --against main'  # beside another revision of tcpx instead of NumPy
 
 At four sizes, of small calls and of what only memory holds, and in two layouts: rows side by side, and rows that lie
 apart. Kernels know no size. In each round both run in turn for some milliseconds; what counts is the least of each.
@@ -9,6 +10,7 @@ apart. Kernels know no size. In each round both run in turn for some millisecond
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcpx
+from tcpx.cli.measuring import add_ledger, add_measuring
 from tcpx.measure.timer import SHORTEST, least_seconds
 
 Array = npt.NDArray[Any]
@@ -388,16 +391,21 @@ NumPy has no error function, and a loop in Python would measure Python: `tcp.erf
 """
 
 
+def expected_of(case: Case, arrays: Sequence[Array], m: int, n: int) -> tuple[Array, float]:
+    """What NumPy makes of the arrays, and how far a result may be from it, absolutely and relatively."""
+    wanted = np.zeros(shape_of(case.result, m, n), NUMPY[case.result.rstrip(">").rsplit("x", 1)[1]])
+    case.run(wanted, *arrays)
+    return wanted, 1e-9 if wanted.dtype == np.float64 else 2e-3
+
+
 def ratio(case: Case, kernel: tcpx.Kernel, m: int, n: int, layout: str) -> float:
     """How many times as fast as NumPy the kernel is. Raises ValueError where the results differ."""
     arrays = case.arrays(m, n, layout)
     given = arrays[: len(kernel.signature.inputs)]
-    wanted = np.zeros(shape_of(case.result, m, n), NUMPY[case.result.rstrip(">").rsplit("x", 1)[1]])
+    wanted, tolerance = expected_of(case, arrays, m, n)
     out = np.zeros_like(wanted)
-    case.run(wanted, *arrays)
     call = kernel.bind(*given, out=out)
     call()
-    tolerance = 1e-9 if wanted.dtype == np.float64 else 2e-3
     if not np.allclose(out, wanted, rtol=tolerance, atol=tolerance):
         raise ValueError(f"{case.name} of {m}x{n}, {layout}: {out} differs from {wanted}")
 
@@ -437,19 +445,40 @@ def table(rows: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
     return said + "\n".join(lines) + "\n"
 
 
-def main(names: Sequence[str]) -> None:
-    """Measure, print, and write the page if all of them were."""
+def main() -> int:
+    """Measure beside NumPy, print, and write the page if all of them were; or measure beside another revision."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.operations", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("names", nargs="*", metavar="OPERATION", help="some of them; default: all")
+    add_measuring(parser)
+    add_ledger(parser)
+    parser.add_argument("--check", action="store_true", help="with --against: exit status 1 if something is slower")
+    options = parser.parse_args()
+    unknown = set(options.names) - {case.name for case in CASES}
+    if unknown:
+        parser.error(f"there is no operation {', '.join(sorted(unknown))}")
+    if not options.against and options != parser.parse_args(options.names):
+        parser.error("options are for --against REV; beside NumPy, names alone are taken")
+    cases = [case for case in CASES if not options.names or case.name in options.names]
+    if options.against:
+        from benchmarks.operations_beside import measured_beside
+
+        try:
+            return measured_beside(cases, options)
+        except tcpx.ArgumentError as error:
+            print(error.diagnostic.render(), file=sys.stderr)
+            return 1
     rows: dict[str, dict[str, list[float]]] = {}
-    for case in CASES:
-        if names and case.name not in names:
-            continue
+    for case in cases:
         started = perf_counter()
         rows[case.name] = measure(case)
         cells = "   ".join(" ".join(f"{r:6.2f}" for r in rows[case.name][layout]) for layout in LAYOUTS)
         print(f"{case.name:24}{cells}   {perf_counter() - started:5.1f} s", flush=True)
-    if not names:
+    if not options.names:
         PAGE.write_text(table(rows), encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

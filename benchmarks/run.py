@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.bars import Bar, GroupBar, judge, judge_groups
+from benchmarks.beside import Beside
 from benchmarks.busy_core import busy_core_bar
 from benchmarks.cold_compile import cold_compile_bar, warm_compile_bar
 from benchmarks.command_times import command_bars
 from benchmarks.elementwise_graphs import graph_bars
 from benchmarks.import_time import import_bar
+from benchmarks.ledger import kept
+from benchmarks.ledger_page import write_page
 from benchmarks.model_times import model_bars
 from benchmarks.peer_figures import judge_run, load_peer_figures
 from benchmarks.random_shapes import FILE as RANDOM
@@ -31,26 +34,34 @@ from tcpx.measure.table import table
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Measure, print, write, judge; 1 if a bar is missed. The options are those of `tcpx bench`. Raises TcpxError."""
+    """Measure, print, write, judge; 1 if a bar is missed, or if something is slower than in the other revision. The
+    options are those of `tcpx bench`. Raises TcpxError."""
+    if options.page:
+        print(f"wrote {write_page(kept(), options.page)}")
+        return 0
     workloads, groups = chosen(options.workloads, options.random)
     if options.list:
         print("\n".join(workload.name for workload in workloads))
         return 0
-    peers = launches(options.peers.split(",") if options.peers else None)
+    beside = Beside.of(options)
+    peers = [*launches(options.peers.split(",") if options.peers else None), *beside.launches]
     if not options.peers:
-        peers += VARIANTS.values() if options.check else ()
+        peers += VARIANTS.values() if options.check and beside.revision is None else ()
         for name in absent():
             print(f"not set up and not measured: {name} (make bench-peers ARGS={name})")
     rows: list[Row] = []
     for cpus in threads_of(options):
         with Session(peers, cpus, plan=plan_of(options)) as session:
-            for made in measured(session, workloads, len(cpus)):
+            for made in measured(session, workloads, len(cpus), beside):
                 print(table(made, head=not rows), flush=True)
                 rows += made
             finished = session.finished()
             rows[len(rows) - len(session.rows) :] = finished
     for path in write_results(rows, options.output):
         print(f"wrote {path}")
+    is_worse = beside.finish(rows)
+    if options.check and beside.revision is not None:
+        return 1 if is_worse else 0
     return judged(workloads, groups, rows) if options.check else 0
 
 
@@ -66,14 +77,16 @@ def chosen(words: Sequence[str], seed: int | None) -> tuple[list[Workload], list
     return select(known, globs), load_group_bars(files or default_files())
 
 
-def measured(session: Session, workloads: Sequence[Workload], threads: int) -> Iterator[list[Row]]:
+def measured(session: Session, workloads: Sequence[Workload], threads: int, beside: Beside) -> Iterator[list[Row]]:
     """The rows of each workload."""
     for workload in workloads:
         arrays = workload.arrays()
         expected = reference(workload, arrays)
         with tempfile.TemporaryDirectory(prefix="tcpx-bench-") as folder:
             task = workload.task(Path(folder), threads, arrays)
-            yield session.measure(task, workload.work, expected.distance)
+            rows = session.measure(task, workload.work, expected.distance)
+            beside.note(session, task, rows, expected.distance)
+            yield rows
 
 
 def judged(workloads: Sequence[Workload], groups: Sequence[GroupBar], rows: Sequence[Row]) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 import tcpx
-from tcpx.cli.measuring import add_measuring, plan_of, threads_of
+from tcpx.cli.measuring import add_ledger, add_measuring, plan_of, threads_of
 from tcpx.cli.options import Subcommand, UsageError, add_sizes, checked_unique
 from tcpx.cli.progress import showing
 from tcpx.measure.output import checked_output, write_results
@@ -26,6 +26,7 @@ from tcpx.plurals import counted
 
 ROOT: Final = Path(__file__).parents[2]
 RUNNER: Final = "benchmarks.run"
+FOR_WORKLOADS: Final = ("peers", "check", "list", "random", "against", "keep", "page")
 ALONE: Final = Launch("tcpx", "tcpx.measure.kernel_peer")
 
 
@@ -39,8 +40,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--schedule", metavar="SCHEDULE", help="for a payload: its schedule (.tcps)")
     add_sizes(parser, "for a payload: a symbolic size")
     add_measuring(parser)
+    add_ledger(parser)
+    parser.add_argument("--page", metavar="FILE.html", help="show what was kept, each workload over time, and end")
     parser.add_argument("--list", action="store_true", help="show the names of the workloads and end")
-    parser.add_argument("--check", action="store_true", help="judge by the bars; exit status 1 if one is missed")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="exit status 1 if a bar is missed; with --against, if something is slower",
+    )
     parser.add_argument(
         "--random", nargs="?", type=int, const=-1, metavar="SEED", help="50 products of random sizes instead"
     )
@@ -53,8 +60,9 @@ def _execute(options: argparse.Namespace) -> int:
     if payloads:
         if len(words) > 1:
             raise UsageError(f"required one payload and nothing beside it, found {' '.join(words)}")
-        if options.peers or options.check or options.list or options.random is not None:
-            raise UsageError("--peers, --check, --list and --random are for workloads, not for a payload")
+        if any(vars(options)[name] is not None and vars(options)[name] is not False for name in FOR_WORKLOADS):
+            *names, last = (f"--{name}" for name in FOR_WORKLOADS)
+            raise UsageError(f"{', '.join(names)} and {last} are for workloads, not for a payload")
         return _time_alone(Path(payloads[0]), options)
     if options.schedule is not None or options.size:
         raise UsageError("-s and --size are for a payload: required FILE.tcp")
@@ -62,6 +70,8 @@ def _execute(options: argparse.Namespace) -> int:
         raise _no_checkout()
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
+    if options.keep and options.random is not None:
+        raise UsageError("--keep is for workloads that are measured again, --random measures others each time")
     options.workloads = words
     status: int = import_module(RUNNER).execute(options)
     return status

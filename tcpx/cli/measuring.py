@@ -35,6 +35,20 @@ def add_measuring(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_ledger(parser: argparse.ArgumentParser) -> None:
+    """`--against`, `--keep`: for what is measured in a checkout."""
+    parser.add_argument(
+        "--against",
+        metavar="REV",
+        help="measure tcpx of this git revision (main, HEAD~1, a hash) beside this tree, and compare",
+    )
+    parser.add_argument(
+        "--keep",
+        action=argparse.BooleanOptionalAction,
+        help="add the times to benchmarks/results, by processor; default: with --against, unless --quick",
+    )
+
+
 def plan_of(options: argparse.Namespace) -> Plan:
     """How much is measured."""
     base = QUICK if options.quick else Plan()

@@ -37,16 +37,18 @@ class PeerError(Exception):
 
 @frozen
 class Launch:
-    """How to start a peer: its name in the figures, its module, the interpreter of its Python environment."""
+    """How to start a peer: its name in the figures, its module, the interpreter of its Python environment, and the
+    folder that its `tcpx` is imported from, which for another revision is not this tree."""
 
     name: str
     module: str
     interpreter: str = sys.executable
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    root: Path = ROOT
 
     def command(self, cpus: Sequence[int]) -> list[str]:
         """The command line for these CPUs, one thread each."""
-        words = ["-m", "tcpx.measure.worker", self.module, "--cpus", ",".join(map(str, cpus))]
+        words = ["-P", "-m", "tcpx.measure.worker", self.module, "--cpus", ",".join(map(str, cpus))]
         return [self.interpreter, *words, "--threads", str(len(cpus))]
 
 
@@ -57,7 +59,7 @@ class PeerProcess:
         self.launch = launch
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         given = {name: str(len(cpus)) for name in THREAD_VARIABLES} | dict(launch.environment)
-        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        path = os.pathsep.join([str(launch.root), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
             launch.command(cpus),
             stdin=subprocess.PIPE,

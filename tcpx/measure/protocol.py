@@ -29,6 +29,9 @@ Array = npt.NDArray[Any]
 RAW_DTYPES: Mapping[str, str] = {"bf16": "uint16"}
 """Dtypes that NumPy does not have, and the one their bits are kept in."""
 
+REQUIRED: Final = {"name", "kind", "threads", "folder", "dtype"}
+"""The fields of tasks and of their inputs that have no default."""
+
 APART: Final = 16
 """Elements between the rows of a strided input."""
 
@@ -78,8 +81,8 @@ class Task:
         return {given.name for given in self.inputs if given.constant}
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return asdict(self)
+        """Plain JSON. Fields that have their default are left out: a peer of an older tree may not know them."""
+        return {**_told(self), "inputs": [_told(given) for given in self.inputs]}
 
     @staticmethod
     def from_json(held: Mapping[str, Any]) -> Task:
@@ -98,6 +101,13 @@ class Prepared:
     run: Callable[[], Any]
     as_array: Callable[[Any], Array] = np.asarray
     dtype: str | None = None
+
+
+def _told(record: Task | Input) -> dict[str, Any]:
+    """The fields of a record that differ from their defaults."""
+    least = Task("", "", 0, "", ()) if isinstance(record, Task) else Input("", "")
+    own, usual = asdict(record), asdict(least)
+    return {name: value for name, value in own.items() if name in REQUIRED or value != usual[name]}
 
 
 def _block(array: Array) -> Array:

@@ -40,9 +40,14 @@ class Timed:
         return min(found, key=lambda held: held.median, default=None)
 
     @property
+    def medians(self) -> tuple[float | None, ...]:
+        """Of each round; None for one without samples."""
+        return tuple(summary(samples).median if samples else None for samples in self.rounds)
+
+    @property
     def spread(self) -> float:
         """How far the medians of the rounds are apart, relative to the lowest."""
-        medians = [summary(samples).median for samples in self.rounds if samples]
+        medians = [median for median in self.medians if median is not None]
         return max(medians) / min(medians) - 1 if medians else 0.0
 
     @property

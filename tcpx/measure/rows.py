@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -20,7 +20,8 @@ class Row:
     `median_s` is the lowest of the medians of the rounds, `best_s` the lowest sample, `spread` how far the medians of
     the rounds are apart, `low_s` and `high_s` the 95 % confidence interval of `median_s`, all of one call. `limit_s` is
     the roofline of the call, set by `limited_by`; `fraction` is limit_s / median_s. `error` is the largest difference
-    from the float64 reference in units of what rounding may do. `facts` are about the peer: flags, settings.
+    from the float64 reference in units of what rounding may do. `facts` are about the peer: flags, settings. `rounds`
+    are the medians of the rounds in their order, null for one without samples; peers of one run share the rounds.
     """
 
     workload: str
@@ -43,6 +44,7 @@ class Row:
     fraction: float | None = None
     error: float | None = None
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rounds: Sequence[float | None] = ()
 
 
 FIELDS = {made.name for made in fields(Row)}
@@ -67,7 +69,8 @@ def read_rows(path: Path) -> list[Row]:
     for k, given in enumerate(cast("list[object]", held)):
         if not isinstance(given, dict) or not FIELDS >= set(cast("dict[str, Any]", given)) >= REQUIRED:
             raise _refused(path, f"row {k}: {json.dumps(given):.200}")
-        rows.append(Row(**cast("dict[str, Any]", given)))
+        made = Row(**cast("dict[str, Any]", given))
+        rows.append(replace(made, rounds=tuple(made.rounds)))
     return rows
 
 

@@ -74,9 +74,22 @@ class Session:
         """One row per peer; they are also kept in `rows`. A result that `check` finds wrong is not timed."""
         if work is not None:
             self._work[task.name] = work
+        made = self._measured(task, tuple(self._launches), check)
+        self.rows += made
+        return made
+
+    def again(self, task: Task, peers: Sequence[str], check: Check | None = None) -> list[Row]:
+        """The rows of some peers once more, each in a fresh process; they are not kept."""
+        for name in peers:
+            running = self._running.pop(name, None)
+            if running is not None:
+                running.close()
+        return self._measured(task, peers, check)
+
+    def _measured(self, task: Task, peers: Sequence[str], check: Check | None) -> list[Row]:
         ready: dict[str, PeerProcess] = {}
         rows: dict[str, Row] = {}
-        for name in self._launches:
+        for name in peers:
             row = Row(task.name, len(self.cpus), name)
             try:
                 process = self._process(name)
@@ -97,9 +110,7 @@ class Session:
         for name, timed in interleave(runs, self.calibration, self.plan, PeerError).items():
             rows[name] = _timed_row(rows[name], timed)
         limits = self._best_limits()
-        made = [self._bounded(row, limits) for row in rows.values()]
-        self.rows += made
-        return made
+        return [self._bounded(row, limits) for row in rows.values()]
 
     def finished(self) -> list[Row]:
         """All rows, judged by the best limits seen; the first one holds these limits."""
@@ -181,6 +192,7 @@ def _timed_row(row: Row, timed: Timed) -> Row:
         high_s=best.high,
         samples=timed.count,
         rejected=timed.rejected,
+        rounds=timed.medians,
     )
 
 

@@ -60,6 +60,9 @@ def test_a_payload_alone(files: SimpleNamespace, tmp_path: Path, tcpx_command: C
         ["--patience", "0", "gemm/256"],
         ["x.tcp", "gemm/256"],
         ["x.tcp", "--peers", "numpy"],
+        ["x.tcp", "--against", "HEAD"],
+        ["x.tcp", "--random", "0"],
+        ["gemm/256", "--keep", "--random"],
         ["gemm/256", "--size", "N=4"],
         ["gemm/256", "-s", "x.tcps"],
     ],
@@ -77,6 +80,7 @@ def test_a_wrong_command_line_is_2(words: list[str], tcpx_command: Command) -> N
         (["gemm/256", "--peers", "nope"], "there is no peer nope"),
         (["gemm/256", "--threads", "9999"], "more threads than CPUs"),
         (["gemm/256", "-o", "out.txt"], "cannot write the rows"),
+        (["gemm/256", "--against", "nope"], "there is no revision nope"),
         (["absent.yaml"], "cannot read the workloads"),
         (["absent.tcp"], "cannot read absent.tcp"),
     ],
@@ -86,6 +90,13 @@ def test_what_is_refused_is_1(words: list[str], message: str, tcpx_command: Comm
     assert done.status == 1
     assert message in done.err
     assert "required" in done.err
+
+
+def test_the_page_of_what_was_kept(tmp_path: Path, tcpx_command: Command) -> None:
+    page = tmp_path / "bench.html"
+    done = tcpx_command("bench", "--page", str(page))
+    assert (done.status, done.out, done.err) == (0, f"wrote {page}\n", "")
+    assert "<title>Workloads over time</title>" in page.read_text(encoding="utf-8")
 
 
 def test_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tcpx_command: Command) -> None:

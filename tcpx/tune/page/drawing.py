@@ -61,10 +61,11 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float =
     return f'<line {places} stroke="{colour}" stroke-width="{width:g}"/>'
 
 
-def path(points: Sequence[tuple[float, float]], colour: str) -> str:
-    """A line through points."""
+def path(points: Sequence[tuple[float, float]], colour: str, dashes: str = "") -> str:
+    """A line through points, whole or of dashes: their lengths and the gaps between."""
     places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2"/>'
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>'
 
 
 def area(points: Sequence[tuple[float, float]], colour: str) -> str:
