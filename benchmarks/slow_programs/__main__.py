@@ -1,0 +1,77 @@
+"""Measure slow programs beside their fast forms, and print the remarks on the slow ones.
+
+`--compile` only fills the cache of kernels, so that a later run has the machine for itself while it measures.
+`--record` writes the factors into the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from math import exp, log
+from typing import Final
+
+import numpy as np
+
+import tcpx
+from benchmarks.slow_programs.programs import TABLE, Array, SlowProgram, slow_programs
+from benchmarks.slow_programs.timing import seconds_of
+
+LEAST_FACTOR: Final = 2.0
+
+
+def measured(program: SlowProgram, kernels: Sequence[tcpx.Kernel]) -> tuple[float, float]:
+    """Seconds of the slow and of the fast form. Raises SystemExit where their results differ."""
+    given = [program.arguments() for _ in kernels]
+    first, second = ([np.array(r) for r in _results(k(*a))] for k, a in zip(kernels, given, strict=True))
+    for slow, fast in zip(first, second, strict=True):
+        a, b = slow.astype(np.float64), fast.astype(np.float64)
+        if not np.allclose(a, b, program.tolerance, program.tolerance, equal_nan=True):
+            sys.exit(f"{program.name}: the forms differ by up to {np.nanmax(np.abs(a - b)):.3g}")
+    slow_s, fast_s = seconds_of([k.bind(*a) for k, a in zip(kernels, given, strict=True)])
+    return slow_s, fast_s
+
+
+def _results(returned: Array | tuple[Array, ...]) -> tuple[Array, ...]:
+    return returned if isinstance(returned, tuple) else (returned,)
+
+
+def record(factors: dict[str, float]) -> None:
+    """Write measured factors into the table, behind the causes of each program."""
+    text = TABLE.read_text(encoding="utf-8")
+    for name, factor in factors.items():
+        entry = re.compile(rf"(- name: {re.escape(name)}\n  does: .*\n  causes: .*\n)(  factor: .*\n)?")
+        text = entry.sub(rf"\g<1>  factor: {factor:.3g}\n", text, count=1)
+    TABLE.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.slow_programs", description=__doc__)
+    parser.add_argument("pattern", nargs="?", default="*", help="a glob of names: 'padding/*'")
+    parser.add_argument("--compile", action="store_true", help="compile, measure nothing")
+    parser.add_argument("--record", action="store_true", help="write the factors into the table")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", tcpx.ScheduleWarning)
+    factors: dict[str, float] = {}
+    for program in slow_programs(options.pattern):
+        kernels = [form.kernel(program.stored()) for form in program.forms]
+        if options.compile:
+            continue
+        slow, fast = measured(program, kernels)
+        factors[program.name] = slow / fast
+        times = f"{slow * 1e6:9.1f} us {fast * 1e6:9.1f} us {slow / fast:7.2f} times"
+        low = "  TOO FEW" if slow < LEAST_FACTOR * fast else ""
+        print(f"{program.name:34} {times} {', '.join(program.causes)}{low}", flush=True)
+        for remark in kernels[0].remarks:
+            print("    ", remark.message)
+    if factors:
+        print(f"{len(factors)} programs, geometric mean {exp(sum(map(log, factors.values())) / len(factors)):.2f}")
+    if options.record:
+        record(factors)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""benchmarks.slow_programs: the tables are complete."""
+
+from collections import Counter
+
+import tcpx
+from benchmarks.slow_programs.programs import CAUSES, slow_programs
+
+
+def test_each_slow_program_has_two_forms_that_parse_a_known_cause_and_a_factor() -> None:
+    programs = slow_programs()
+    assert max(Counter(program.name for program in programs).values()) == 1
+    for program in programs:
+        assert program.name.split("/")[0] == program.causes[0], program.name
+        assert set(program.causes) <= set(CAUSES), program.name
+        assert program.slow != program.fast, program.name
+        assert program.factor >= 2.0, program.name
+        mains = [form.module(program.stored()).main for form in program.forms]
+        assert [str(a.type) for a in mains[0].args] == [str(a.type) for a in mains[1].args], program.name
+        assert {symbol.name for symbol in mains[0].symbols} == set(program.sizes), program.name
+        for form in program.forms:
+            if form.schedule is not None:
+                assert tcpx.parse_schedule(form.schedule) is not None
+
+
+def test_each_cause_has_programs() -> None:
+    assert {program.causes[0] for program in slow_programs()} == set(CAUSES)
