@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
+from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Operation, Value, operation_classes
-from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes import Dim, substitute
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.coalescing import (
-    SAME_ANYWHERE,
-    is_the_same_anywhere,
+    MAPPED_INDICES,
+    has_mapped_indices,
     structured,
     under_other_shapes,
     without_dims,
@@ -19,21 +19,21 @@ from tcpx.transform.tiling import check_on_tensors
 
 
 def fold_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) -> Structured:
-    """Leave out parallel dims of one index, all that there are if no names are given; reshapes round the operation show
-    its operands and results without them. What is left has the class of the operation, or of a sibling of it."""
+    """Leave out dims of one index, all that there are if no names are given; reshapes round the operation show its
+    operands and results without them. What is left has the class of the operation, or of a sibling of it."""
     if not isinstance(op, Structured):
         raise ctx.fail(f"the dims of %{op.name} stay", op=op, required="a structured operation", found=op.opcode)
     check_on_tensors(ctx, op)
-    if not is_the_same_anywhere(op):
-        raise ctx.fail(f"the dims of %{op.name} stay", op=op, required=SAME_ANYWHERE, found=op.opcode)
-    open_dims = [it.name for it in op.iterators() if _is_unit(op, it.name)]
+    if not has_mapped_indices(op):
+        raise ctx.fail(f"the dims of %{op.name} stay", op=op, required=MAPPED_INDICES, found=op.opcode)
+    open_dims = _open_dims(op)
     wrong = [name for name in names if name not in open_dims]
     if wrong or not open_dims:
         shown = [it.name for it in op.iterators() if not names or it.name in wrong]
         raise ctx.fail(
             f"%{op.name} has no such dim of one index" if names else f"%{op.name} has no dim of one index",
             op=op,
-            required="a parallel dim of size 1, by which operands and results are indexed alone",
+            required="a dim of size 1, by which operands and results are indexed alone; of those reduced, one stays",
             found=", ".join(f"{op.iterator(n).kind.value} dim `{n}` of {op.size_of(n)}" for n in shown) or "no dims",
         )
     left_out = set(names or open_dims)
@@ -44,17 +44,26 @@ def fold_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) -> Str
     return under_other_shapes(ctx, op, without, lambda operands, shapes: _made(op, left_out, operands, shapes))
 
 
+def _open_dims(op: Structured) -> list[str]:
+    """The dims that may be left out. A reduction keeps a dim, and a scan its order."""
+    found = [it.name for it in op.iterators() if not it.is_sequential and _is_unit(op, it.name)]
+    reduced = [it.name for it in op.iterators() if it.is_reduction]
+    return [name for name in found if not reduced or name != reduced[-1] or not set(reduced) <= set(found)]
+
+
 def _is_unit(op: Structured, name: str) -> bool:
-    """Whether a dim is parallel, has one index, and is added to no other one in a map."""
+    """Whether a dim has one index, and is added to no other one in a map."""
     entries = [entry for m in (*op.maps(), *op.result_maps()) for entry in m if name in map_symbols(entry)]
-    alone = all(map_dim(entry) == name for entry in entries)
-    return alone and not op.iterator(name).is_reduction and op.size_of(name) == 1 and name not in op.valid
+    return all(map_dim(entry) == name for entry in entries) and op.size_of(name) == 1 and name not in op.valid
 
 
 def _made(op: Structured, left_out: set[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]) -> Structured:
     if isinstance(op, Elementwise):
         return structured(op.on_tiles(operands, *shapes))
     made = without_dims(op, left_out, Block([(value.name, value.type) for value in operands]).args, shapes, {})
+    if op.positions():
+        first = {dim_symbol(name): 0 for name in left_out}
+        made.attributes["positions"] = tuple(substitute(position.expression, first) for position in op.positions())
     found = find_match(made, _siblings(op)) if not op.regions else []
     return structured(made.on_tiles(operands, *shapes)) if isinstance(found, list) else found.on(made, operands)
 

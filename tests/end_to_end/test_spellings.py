@@ -167,3 +167,72 @@ def test_attention_by_its_parts(target: Target) -> None:
   %p = tcp.div(%e, broadcast(%t, [0, 1])) : TYPE"""
     )
     assert statements(parts, target) == statements(whole, target)
+
+
+def shown_as(shape: str, body: str, result: str, reduced: str = "") -> str:
+    """A payload of x [6, 40], which `body` reads as %a under another shape; %b, its result, is shown as `result`."""
+    return (
+        f"func @f(%x: tensor<6x40xf32>) -> tensor<{result}xf32> {{\n"
+        f"  %a = tcp.reshape(%x) : tensor<{shape}xf32>\n  %b = {body} : tensor<{reduced or shape}xf32>\n"
+        f"  %y = tcp.reshape(%b) : tensor<{result}xf32>\n  tcp.return(%y)\n}}\n"
+    )
+
+
+PAIRS = '{lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]}'
+OF_ONE = PAIRS.replace('["m"', '["u", "m"')
+SHOWN = {
+    "one element innermost": (
+        shown_as("6x40", "tcp.tanh(%a)", "6x40"),
+        shown_as("6x1x40x1", "tcp.tanh(%a)", "6x40"),
+    ),
+    "sums of rows, each element alone": (
+        shown_as("6x40", "tcp.reduce_sum(%a) {dims = [1]}", "6", "6"),
+        shown_as("6x40x1", "tcp.reduce_sum(%a) {dims = [1, 2]}", "6", "6"),
+    ),
+    "sums of columns, each element alone": (
+        shown_as("6x40", "tcp.reduce_sum(%a) {dims = [0]}", "40", "40"),
+        shown_as("6x40x1", "tcp.reduce_sum(%a) {dims = [0, 2]}", "40", "40"),
+    ),
+    "rows in two dims": (
+        shown_as("6x40", "tcp.reduce_max(%a) {dims = [1]}", "6", "6"),
+        shown_as("6x8x5", "tcp.reduce_max(%a) {dims = [1, 2]}", "6", "6"),
+    ),
+    "columns in two dims": (
+        shown_as("6x40", "tcp.reduce_max(%a) {dims = [0]}", "40", "40"),
+        shown_as("6x8x5", "tcp.reduce_max(%a) {dims = [0]}", "40", "8x5"),
+    ),
+    "transposed, each element alone": (
+        shown_as("6x40", "tcp.transpose(%a) {permutation = [1, 0]}", "40x6", "40x6"),
+        shown_as("6x1x40", "tcp.transpose(%a) {permutation = [2, 0, 1]}", "40x6", "40x6x1"),
+    ),
+    "a batch of one product": (
+        shown_as("6x40", f"tcp.contract(%a, %x) {PAIRS}", "6x6", "6x6"),
+        shown_as("1x6x40", f"tcp.contract(%a, %x) {OF_ONE}", "6x6", "1x6x6"),
+    ),
+}  # fmt: skip
+"""Payloads that compute the same, of which the second has dims of one index, or several dims for one."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_dims_of_one_index_and_dims_side_by_side_change_nothing(target: Target, name: str) -> None:
+    plain, other = (tcpx.parse(text) for text in SHOWN[name])
+    assert statements(other, target) == statements(plain, target)
+    x = np.random.default_rng(2).integers(-4, 5, (6, 40)).astype(np.float32)
+    np.testing.assert_array_equal(tcpx.evaluate(other, x), tcpx.evaluate(plain, x))
+
+
+BIAS = """\
+func @f(%x: tensor<[N]x8x5xf32>, %b: tensor<8x5xf32>) -> tensor<[N]x8x5xf32> symbols [N: 0..] {
+  %y = tcp.add(%x, broadcast(%b, [1, 2])) : tensor<[N]x8x5xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_dims_that_all_operands_have_side_by_side_are_one(target: Target) -> None:
+    module = tcpx.parse(BIAS)
+    assert "[N]x40xf32" in tcpx.apply_schedule(module, None, target=target).module.text()
+    kernel = tcpx.compile(module, target=target)
+    for n in (0, 1, 7):
+        x, b = (np.arange(s, dtype=np.float32).reshape(-1, 8, 5)[: max(n, 1)] for s in (40 * n, 40))
+        np.testing.assert_array_equal(kernel(x.reshape(n, 8, 5), b[0]), x.reshape(n, 8, 5) + b[0])

@@ -20,9 +20,10 @@ class FoldUnitDims(Transform):
     """Drop dims of extent 1 from an operation: a batch of one product becomes a product, a product with one column a
     matrix times a vector.
 
-    Only parallel dims that indexing maps use alone are dropped. Reshapes, which move no data, drop them from operands
-    and results; between two folded operations there is no reshape. The operation keeps its class, or becomes the class
-    without them: `batch_matmul` a `matmul`, `matmul` a `matvec` or a `vecmat`, each a `contract`.
+    Only dims that indexing maps use alone are dropped, of those that are reduced all but one. Reshapes, which move no
+    data, drop them from operands and results; between two folded operations there is no reshape. The operation keeps
+    its class, or becomes the class without them: `batch_matmul` a `matmul`, `matmul` a `matvec` or a `vecmat`, each a
+    `contract`.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x1xf32>) -> tensor<[M]x1xf32> symbols [M] {

@@ -47,6 +47,24 @@ func @sums(%x: tensor<1x[M]x5x1xf64>) -> tensor<1x5x1xf64> symbols [M: 0..] {
   tcp.return(%mm)
 }
 """
+REDUCED = """\
+func @reduced(%x: tensor<1x[M]x5x1xf64>) -> tensor<5xf64> symbols [M: 0..] {
+  %mm = tcp.reduce_sum(%x) {dims = [0, 1, 3]} : tensor<5xf64>
+  tcp.return(%mm)
+}
+"""
+ALL_REDUCED = """\
+func @all_reduced(%x: tensor<1x[M]x1xf64>) -> tensor<[M]xf64> symbols [M: 0..] {
+  %mm = tcp.reduce_sum(%x) {dims = [0, 2]} : tensor<[M]xf64>
+  tcp.return(%mm)
+}
+"""
+PLACES = """\
+func @places(%x: tensor<1x[M]x5x1xf32>) -> (tensor<[M]x1xf32>, tensor<[M]x1xsi64>) symbols [M: 0..] {
+  %mm, %i = tcp.reduce_argmax(%x) {dims = [0, 2]} : tensor<[M]x1xf32>, tensor<[M]x1xsi64>
+  tcp.return(%mm, %i)
+}
+"""
 TURNED = """\
 func @turned(%x: tensor<[M]x1x5xf32>) -> tensor<5x[M]x1xf32> symbols [M: 0..] {
   %mm = tcp.transpose(%x) {permutation = [2, 0, 1]} : tensor<5x[M]x1xf32>
@@ -64,6 +82,9 @@ CASES = {
     "a chain": (CHAIN, f"{MM}{S}{C}fold_unit_dims(c)\nfold_unit_dims(s)\nfold_unit_dims(mm)\n"
                 "let i = tile(mm, [d0: 2])\nfuse(s, into: i)"),
     "a reduction": (SUMS, f"{MM}fold_unit_dims(mm)\nvectorize(mm)"),
+    "dims that are reduced": (REDUCED, f"{MM}fold_unit_dims(mm)\nlet i = tile(mm, [d1: 2])"),
+    "all dims that are reduced": (ALL_REDUCED, f"{MM}fold_unit_dims(mm)\nvectorize(mm)"),
+    "places": (PLACES, f"{MM}fold_unit_dims(mm)"),
     "a transpose": (TURNED, f"{MM}fold_unit_dims(mm)"),
     "a tile, which adds to an init": (BATCH, f"{MM}let i, j = tile(mm, [m: 2, k: 3])\nfold_unit_dims(mm, [b])"),
 }  # fmt: skip
@@ -87,6 +108,9 @@ def test_kernels() -> None:
         ("one element", "tcp.dot", ["k"]),
         ("a contraction", "tcp.contract", ["m", "n", "k"]),
         ("a reduction", "tcp.reduce_sum", ["d0", "d1"]),
+        ("dims that are reduced", "tcp.reduce_sum", ["d0", "d1"]),
+        ("all dims that are reduced", "tcp.reduce_sum", ["d0", "d1"]),
+        ("places", "tcp.reduce_argmax", ["d0", "d1"]),
         ("a transpose", "tcp.transpose", ["d0", "d1"]),
     ],
 )
@@ -119,7 +143,7 @@ func @window(%x: tensor<9xf32>) -> tensor<1xf32> {
   tcp.return(%mm)
 }
 """
-REQUIRED = "a parallel dim of size 1, by which operands and results are indexed alone"
+REQUIRED = "a dim of size 1, by which operands and results are indexed alone; of those reduced, one stays"
 
 
 @pytest.mark.parametrize(
