@@ -12,6 +12,7 @@ import numpy as np
 from tcpx.api import CompileRequest, lowered
 from tcpx.call_times import Figures, TimedStatement, measured
 from tcpx.cells import page_cell, table_cell
+from tcpx.costs.forwarding import forwarded, issuing
 from tcpx.costs.kernel_cost import Traffic, statement_traffic
 from tcpx.costs.shares import modelled_shares
 from tcpx.costs.visits import Statement, runs
@@ -62,9 +63,10 @@ class ProfileRow:
     """A statement of a function that is outside of its loops: a nest, a call, a copy, or, with the operation "", all
     straight lines of the function.
 
-    `node` is the operation of the payload that it is called after, and `operation` its own name in the C. Times are
+    `node` is the operation of the payload that it is called after, written at `place`, and `operation` its own name in
+    the C. Times are
     those of all its `runs` in one call of the kernel, in seconds: `minimum` and `median` over the calls, and `seconds`,
-    the mean over the middle half of the calls, which adds up to `Profile.seconds`. Its clocks do not count.
+    the mean over the fastest quarter of the calls, which adds up to `Profile.seconds`. Its clocks do not count.
 
     `operations` are the scalar operations that the payload asks for in these runs, `peaks` the same by the peak that
     limits them (`fma_f32`, `dot_ui8_si8`), `issued` those that the kernel runs. What it runs beyond, operation by
@@ -76,6 +78,7 @@ class ProfileRow:
     function: str
     operation: str
     node: str
+    place: str
     callee: str
     seconds: float
     minimum: float
@@ -219,12 +222,15 @@ class _Model:
     """What the statements of a kernel compute in a call, and what the payload asks for of that."""
 
     def __init__(self, module: Module, kernel: Module, target: Target, threads: int, arrays: Sequence[Array]) -> None:
-        asked = asked_for(module.main, bind_symbols(module.main, arrays), target)
         made = list(runs(kernel.main, bind_symbols(kernel.main, arrays), target))
+        asked = asked_for(module.main, bind_symbols(module.main, arrays), target)
+        asked = forwarded(asked, module.reached(module.main), issuing(account({}, made)))
         self.account, self.shares = account(asked, made), modelled_shares(made)
         self.traffic = statement_traffic(kernel.main, target, threads, arrays)
         self.names = {func.name: [op.name for op in func.walk() if op.name] for func in module.funcs.values()}
-        self.nodes = {op.location: op.name for func in module.funcs.values() for op in func.walk() if op.name}
+        named = [op for func in module.funcs.values() for op in func.walk() if op.name]
+        self.nodes = {op.location: op.name for op in named}
+        self.places = {op.name: op.location.short for op in named if op.location is not None}
 
     def row(self, timed: TimedStatement, figures: Figures) -> ProfileRow:
         """A statement that was measured, with what it computes."""
@@ -236,11 +242,12 @@ class _Model:
         for work in works.values():
             peaks.update(work.asked)
         parts = tuple(sorted(self._parts(statement), key=lambda part: part.share, reverse=True))
-        names = self.names.get(clock.function) or [name for held in self.names.values() for name in held]
+        node = _node(clock.operation, self.names.get(clock.function) or list(self.places))
         return ProfileRow(
             clock.function,
             clock.operation,
-            _node(clock.operation, names),
+            node,
+            self.places.get(node, ""),
             clock.callee,
             *figures,
             timed.runs,
@@ -261,7 +268,7 @@ class _Model:
             again = work.excess if work.is_recomputed else 0.0
             yield ProfilePart(
                 self.nodes.get(place, ""),
-                str(place or ""),
+                place.short if place is not None else "",
                 float(work.asked.total()),
                 work.excess - again,
                 again,

@@ -16,9 +16,11 @@ from tcpx.call_times import MOST, CallTimes
 from tcpx.cli import main
 from tcpx.emit_c.signature import Clock
 from tcpx.measure.limits import Limits
+from tcpx.measure.profile_table import text_of
 from tests.emit_c.test_saved_kernels import results
 from tests.emit_c.test_state import calls, given
-from tests.optional_tools import compilers
+from tests.optional_tools import CHROMIUM, compilers
+from tests.report.test_page import Page
 
 PRODUCT = """\
 func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, K, N] {
@@ -122,7 +124,34 @@ def test_means_of_statements_add_up_where_bursts_slow_the_machine() -> None:
     call, *statements = (times.figures(s) for s in (times.call(), *(held.seconds for held in times.statements())))
     assert sum(held.seconds for held in statements) == pytest.approx(call.seconds)
     assert sum(held.median for held in statements) == pytest.approx(2000e-9)
-    assert (call.minimum, call.median) == pytest.approx((2000e-9, 4000e-9))
+    assert (call.minimum, call.seconds, call.median) == pytest.approx((2000e-9, 2000e-9, 4000e-9))
+
+
+GELU = """\
+func @f(%x: tensor<[N]x8xf32>) -> tensor<[N]x8xf32> symbols [N] {
+  %half = tcp.const() {value = 0.5} : f32
+  %h = tcp.broadcast(%half) {dims = []} : tensor<[N]x8xf32>
+  %root = tcp.const() {value = 0.70710678} : f32
+  %c = tcp.broadcast(%root) {dims = []} : tensor<[N]x8xf32>
+  %one = tcp.const() {value = 1.0} : f32
+  %o = tcp.broadcast(%one) {dims = []} : tensor<[N]x8xf32>
+  %s = tcp.mul(%x, %c) : tensor<[N]x8xf32>
+  %e = tcp.erf(%s) : tensor<[N]x8xf32>
+  %p = tcp.add(%e, %o) : tensor<[N]x8xf32>
+  %q = tcp.mul(%x, %p) : tensor<[N]x8xf32>
+  %y = tcp.mul(%q, %h) : tensor<[N]x8xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_pattern_that_is_recognized_asks_for_what_its_parts_do() -> None:
+    """It is written where its last operation was; what the others ask for is no padding there."""
+    found = tcpx.profile(tcpx.parse(GELU), None, arrays(16, 8, 1)[0], target="x86_avx2", seconds=0.0)
+    (row,) = (row for row in found.rows if row.operations)
+    assert [part.node for part in row.parts] == ["y"]
+    assert row.operations > 16 * 8 * 10
+    assert row.padding < 0.1 * row.operations
 
 
 def test_many_calls_are_thinned() -> None:
@@ -224,6 +253,49 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     held = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))
     assert held["kernel"] == "f"
     assert sum(row["operations"] for row in held["rows"]) >= 2 * 5 * 3 * 4
-    page = (tmp_path / "f.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 2
-    assert "@f for generic, 1 thread" in page
+    text = (tmp_path / "f.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert (page.open, set(page.addresses)) == ([], {"data:,"})
+    assert text.count("<svg") == 2
+    assert "Profile of @f for generic, 1 thread" in text
+    assert "prefers-color-scheme: dark" in text
+    assert 'title="Issued beyond, where' in text
+
+
+def test_a_fused_nest_opens_into_its_operations(tmp_path: Path) -> None:
+    """In text, in JSON and on the page, in the same order."""
+    payload = PRODUCT.replace("%v/layer/mm.1", "%mm")
+    schedule = tcpx.parse_schedule(
+        "language 2\nschedule s(root: func) {\n  let mm = match one matmul in root\n  let e = match one exp in root\n"
+        "  let rows = tile(e, [d0: 2])\n  fuse(mm, into: rows)\n}\n"
+    )
+    found = tcpx.profile(tcpx.parse(payload, "f.tcp"), schedule, *arrays(6, 10, 16), target="generic", seconds=0.0)
+    row = max(found.rows, key=lambda row: row.operations)
+    assert [part.node for part in row.parts] == ["mm", "e"]
+    assert [part.place for part in row.parts] == ["f.tcp:2", "f.tcp:3"]
+    assert sum(part.operations for part in row.parts) == row.operations
+    lines = list(text_of(found, ()))
+    at = next(k for k, line in enumerate(lines) if line.endswith("e/d01 (f.tcp:3)"))
+    assert [line.split()[-2:] for line in lines[at + 1 : at + 3]] == [["mm", "(f.tcp:2)"], ["e", "(f.tcp:3)"]]
+    assert [part["node"] for part in found.as_json()["rows"][0]["parts"]] == ["mm", "e"]
+    found.html(tmp_path / "f.html")
+    text = (tmp_path / "f.html").read_text(encoding="utf-8")
+    body = text[text.index("<tbody>") : text.index("</tbody>")]
+    assert "<button>e/d01 (f.tcp:3)</button>" in body
+    assert body.count('<tr class="part">') == 2
+    assert body.index("mm (f.tcp:2)") < body.index("e (f.tcp:3)</td>")
+
+
+@pytest.mark.slow
+@CHROMIUM.needed
+def test_a_browser_opens_it(tmp_path: Path) -> None:
+    """A click shows the operations of a fused nest; nothing is drawn outside of its picture."""
+    page = tmp_path / "f.html"
+    tcpx.profile(tcpx.parse(PRODUCT), None, *arrays(6, 10, 16), target="generic", seconds=0.0).html(page)
+    text = page.read_text(encoding="utf-8")
+    click = "<script>for (const b of document.querySelectorAll('tbody button')) b.click();</script></body>"
+    page.write_text(text.replace("</body>", click), encoding="utf-8")
+    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    done = subprocess.run([*words, "--dump-dom", page.as_uri()], capture_output=True, text=True, check=True, timeout=60)
+    assert "closed" not in done.stdout[done.stdout.index("<tbody") :].split("<script>")[0]
+    assert 'aria-expanded="true"' in done.stdout

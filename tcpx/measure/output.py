@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tcpx
 from tcpx.measure.limits import Limits
-from tcpx.measure.picture import roofline_svg
+from tcpx.measure.picture import points_of, roofline_svg
 from tcpx.measure.rows import Row, write_rows
 from tcpx.measure.session import MACHINE
 
@@ -25,8 +25,8 @@ def write_results(rows: Sequence[Row], path: str | None) -> list[Path]:
         if row.peer == MACHINE:
             limits = Limits(row.threads, row.facts["limits"], row.facts["caches"])
             picture = place.with_name(f"{place.stem}-{row.threads}.svg")
-            points = [each for each in rows if each.threads == row.threads]
-            picture.write_text(roofline_svg(points, limits), encoding="utf-8")
+            measured = [each for each in rows if each.threads == row.threads]
+            picture.write_text(roofline_svg(points_of(measured), limits), encoding="utf-8")
             written.append(picture)
     return written
 

@@ -11,7 +11,7 @@ from tcpx.quantities import amount, duration, percent
 from tcpx.records import frozen
 
 COLUMNS: Final[Mapping[str, str]] = {
-    "share": "Its part of the time of a call: the mean over the middle half of the calls.",
+    "share": "Its part of the time of a call: the mean over the fastest quarter of the calls.",
     "median": "The time of all its runs in a call, over the calls.",
     "min": "The same of the fastest.",
     "runs": "How often it runs in a call.",
@@ -22,13 +22,15 @@ COLUMNS: Final[Mapping[str, str]] = {
     "GB/s": "10^9 bytes a second from beyond the first-level cache, by a model.",
     "of limit": "The least time that the machine needs for these operations and bytes, over the median.",
     "limit": "What sets this least time.",
-    "statement": "Its name in the C, and the operation of the payload that it is named after.",
+    "statement": "Its name in the C, and where the operation was written that it is named after.",
 }
 """What each column is."""
 LEFT: Final = (len(COLUMNS) - 2, len(COLUMNS) - 1)
 LEAST_REST: Final = 5e-4
 """What no statement accounts for has a line from this part of the time on."""
 FEWEST_PARTS: Final = 2
+BUSY: Final = 1.25
+"""Other programs run, where calls take so many times as long as the fastest."""
 
 
 @frozen
@@ -64,17 +66,22 @@ def title_of(profile: tcpx.Profile) -> str:
 def summary_of(profile: tcpx.Profile) -> str:
     """How long a call takes."""
     calls = counted(profile.calls, "call")
-    return f"median {duration(profile.median)}, min {duration(profile.minimum)}, of {calls}"
+    busy = "; the machine was busy" if profile.median > BUSY * profile.minimum else ""
+    return f"median {duration(profile.median)}, min {duration(profile.minimum)}, of {calls}{busy}"
 
 
 def text_of(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
     """The whole profile for a terminal."""
     yield f"{title_of(profile)}: {summary_of(profile)}"
     yield from aligned([tuple(COLUMNS), *(line.cells for line in lines_of(profile, rows))], LEFT)
-    yield (
-        f"workspace {counted(profile.workspace_bytes, 'byte')}, constants {counted(profile.constants_bytes, 'byte')}; "
-        f"without {duration(profile.clock_seconds)} that the clocks took"
-    )
+    yield memory_of(profile)
+
+
+def memory_of(profile: tcpx.Profile) -> str:
+    """The memory that a call works in, and what of it is not counted."""
+    workspace, constants = (counted(held, "byte") for held in (profile.workspace_bytes, profile.constants_bytes))
+    clocks = duration(profile.clock_seconds)
+    return f"workspace {workspace}, constants {constants}; without {clocks} that the clocks took"
 
 
 def _functions(profile: tcpx.Profile) -> dict[str, None]:
@@ -87,7 +94,6 @@ def _head(profile: tcpx.Profile, name: str, spent: float) -> tuple[str, ...]:
 
 
 def _statement(profile: tcpx.Profile, row: tcpx.ProfileRow, limit: Row | None) -> tuple[str, ...]:
-    node = f" ({row.node})" if row.node not in ("", row.operation) else ""
     fraction = limit.fraction if limit is not None else None
     return _cells(
         share=percent(profile.share(row)),
@@ -101,14 +107,18 @@ def _statement(profile: tcpx.Profile, row: tcpx.ProfileRow, limit: Row | None) -
             "of limit": percent(fraction) if fraction is not None else "",
             "limit": limit.limited_by if limit is not None else "",
         },
-        statement=f"{row.title}{node}",
+        statement=_with_place(row.title, row.place),
     )
 
 
 def _part(profile: tcpx.Profile, row: tcpx.ProfileRow, part: tcpx.ProfilePart) -> tuple[str, ...]:
     """Its time is modelled, so it has a share alone."""
     share = f"~{percent(part.share * profile.share(row))}"
-    return _cells(share=share, **_work(part), statement=f"  {part.node or part.place or 'other'}")
+    return _cells(share=share, **_work(part), statement=f"  {_with_place(part.node or 'other', part.place)}")
+
+
+def _with_place(name: str, place: str) -> str:
+    return f"{name} ({place})" if place else name
 
 
 def _rest(profile: tcpx.Profile, rest: tcpx.ProfileRest) -> ProfileLine:

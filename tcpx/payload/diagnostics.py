@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, Self
 
 from tcpx.records import brief, frozen
@@ -40,6 +40,11 @@ class Location:
 
     def __str__(self) -> str:
         return f"{_without_middle(self.file, _LONGEST_WORD)}:{self.line}:{self.column}"
+
+    @property
+    def short(self) -> str:
+        """`gemm.tcps:31`: for tables, and for pages that people see who do not have the folder."""
+        return f"{PurePath(self.file).name}:{self.line}"
 
     @property
     def span(self) -> str:

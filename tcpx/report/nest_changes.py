@@ -17,8 +17,7 @@ class MarkedLine:
 
     def text(self) -> str:
         """As it is shown: the mark, the line, and the schedule line that made it."""
-        place = self.line.place
-        made = f"  ({place.file.rpartition('/')[2]}:{place.line})" if place is not None else ""
+        made = f"  ({self.line.place.short})" if self.line.place is not None else ""
         vectors = " on vectors" if self.line.kind is NestKind.VECTOR else ""
         return f"{self.mark} {self.line.text()}{vectors}{made}"
 

@@ -11,6 +11,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, python
 from tcpx.plurals import counted
 from tcpx.report.explanation import Explanation
 from tcpx.report.nest_changes import MarkedLine, marked
+from tcpx.report.styles import style_of
 from tcpx.transform.declaration import transforms
 from tcpx.transform.loop_nest import NestLine
 
@@ -29,12 +30,10 @@ def html_page(explanation: Explanation) -> str:
         required, found = "what `tcpx.explain` returns", python_type_of(explanation)
         raise ArgumentError(Diagnostic("this is no explanation", required=required, found=found))
     folder = files("tcpx.report")
-    template, style, script = (
-        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
-    )
+    template, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.js"))
     return Template(template).substitute(
         title=_escaped(f"@{explanation.func}: {counted(len(explanation.steps), 'step')}"),
-        style=style.strip(),
+        style=style_of("page"),
         script=script.strip(),
         data=_script_text(json.dumps(_data(explanation), ensure_ascii=False, separators=(",", ":"))),
     )
@@ -132,8 +131,7 @@ def _nest(lines: list[MarkedLine], table: _Table) -> list[Json]:
 
 
 def _place(place: Location | None) -> str:
-    """`gemm.tcps:31`, empty for none: a page is shown to people who do not have the folder."""
-    return f"{PurePath(place.file).name}:{place.line}" if place is not None else ""
+    return place.short if place is not None else ""
 
 
 def _c(explanation: Explanation, table: _Table) -> Json:

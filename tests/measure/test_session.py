@@ -11,10 +11,11 @@ import pytest
 
 from tcpx.measure import session as session_module
 from tcpx.measure.calibration import Calibration
+from tcpx.measure.labels import box_of
 from tcpx.measure.limits import Limits
 from tcpx.measure.output import write_results
 from tcpx.measure.peer_process import Launch, PeerProcess
-from tcpx.measure.picture import roofline_svg
+from tcpx.measure.picture import Point, points_of, roofline_svg
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.measure.protocol import Array, Task
 from tcpx.measure.roofline import Work
@@ -144,8 +145,38 @@ def test_a_picture_names_all_peers_and_peaks_apart() -> None:
     peers = [f"peer{k}" for k in range(12)]
     rows = [Row("a", 1, peer, median_s=1e-3, operations=1e6, bytes=1e5) for peer in peers]
     limits = Limits(1, {"fma_f64": 58.8e9, "add_min_f32": 58.9e9, "fma_f32": 118e9, "read_l1": 2e11}, {})
-    root = ET.fromstring(roofline_svg(rows, limits))
-    texts = [node.text for node in root if node.tag.endswith("text")]
+    root = ET.fromstring(roofline_svg(points_of(rows), limits))
+    texts = [node.text for node in root.iter() if node.tag.endswith("text")]
     assert [text for text in texts if text in peers] == peers
-    assert "add_min_f32 59, fma_f64 59" in texts
-    assert len({node.get("fill") for node in root if node.tag.endswith("circle")}) == len(peers)
+    assert "add_min_f32 58.9, fma_f64 58.8 Gop/s" in texts
+    assert texts.count("a") == 1
+    assert len({node.get("fill") for node in root.iter() if node.tag.endswith("circle")}) == len(peers)
+
+
+def test_names_of_points_do_not_cover_each_other() -> None:
+    """Of twenty statements of the same rates, as many have names as fit on both sides and above one another."""
+    points = [Point(f"layer{k}/MatMul", "@f", 1e6, 1e5, 1e-3 * (1 + k / 1000), share=0.05) for k in range(20)]
+    limits = Limits(1, {"fma_f32": 118e9, "read_l1": 2e11, "read_memory": 2e9}, {})
+    root = ET.fromstring(roofline_svg(points, limits))
+    names = [node for node in root.iter() if node.tag.endswith("text") and (node.text or "").startswith("layer")]
+    boxes = [
+        box_of(float(node.get("x", "")), float(node.get("y", "")), str(node.text), node.get("text-anchor", ""))
+        for node in names
+    ]
+    assert len(names) > 10
+    assert not any(a.covers(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    titles = [node.text or "" for node in root.iter() if node.tag.endswith("title")]
+    assert len(titles) == 20
+    assert "layer0/MatMul, @f: 1 ms, 1.0 Gop/s, 10 op/byte" in titles
+    words = {node.text for node in root.iter() if node.tag.endswith("text")}
+    assert {"operations per byte (op/byte)", "10^9 operations a second (Gop/s)", "fma_f32 118 Gop/s"} <= words
+    assert {"read_l1 200 GB/s", "read_memory 2 GB/s"} <= words
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("a" * 40, ".." + "a" * 26), ("x" * 30 + "/norm/d0", "norm/d0"), ("b", "b")]
+)
+def test_long_names_are_cut_at_their_parts(name: str, shown: str) -> None:
+    limits = Limits(1, {"fma_f32": 118e9, "read_l1": 2e11}, {})
+    root = ET.fromstring(roofline_svg([Point(name, "@f", 1e6, 1e5, 1e-3)], limits))
+    assert shown in {node.text for node in root.iter() if node.tag.endswith("text")}

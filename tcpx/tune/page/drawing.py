@@ -9,7 +9,7 @@ from typing import Final
 
 from tcpx.records import frozen
 
-BLUE, ORANGE, GREY, FAINT = "#0072b2", "#d55e00", "#8a8d93", "#e3e2dc"
+BLUE, ORANGE, GREY, FAINT = "#0072b2", "#d55e00", "#8a8d93", "var(--line)"
 STEPS: Final = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0)
 """Where marks may stand in a decade."""
 FEWEST: Final = 3
@@ -80,9 +80,9 @@ def dot(x: float, y: float, colour: str, words: str, radius: float = 3.0) -> str
     return f'<circle {place} fill="{colour}" fill-opacity="0.7"><title>{escape(words)}</title></circle>'
 
 
-def words(x: float, y: float, text: str, anchor: str = "start", colour: str = "#55585e") -> str:
-    """A text."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
+def words(x: float, y: float, text: str, anchor: str = "start") -> str:
+    """A text, in the colour of the page."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def drawing(width: float, height: float, parts: Sequence[str], label: str) -> str:

@@ -9,9 +9,10 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Final
 
-from tcpx.measure.picture import roofline_svg
-from tcpx.measure.rows import Row
+from tcpx.measure.picture import Point, roofline_svg
 from tcpx.plurals import counted
+from tcpx.quantities import percent
+from tcpx.report.styles import style_of
 from tcpx.tune.importance import importance
 from tcpx.tune.page.effects import effect_svg
 from tcpx.tune.page.history import history_svg
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tcpx.tune.study import Study
 
 MOST_REASONS: Final = 3
+CANDIDATES: Final = "candidates"
 
 
 def study_page(study: Study) -> str:
@@ -30,7 +32,7 @@ def study_page(study: Study) -> str:
     main = study.module.main.name
     return Template(template).substitute(
         title=escape(f"tuning @{main}, {counted(len(study.candidates), 'candidate')}"),
-        style=style.strip(),
+        style=f"{style_of('document')}\n{style.strip()}",
         summary=escape(study.text()),
         history=history_svg(study.candidates, study.names) if study.candidates else "",
         effects="\n".join(_effects(study)) or "<p>No knob was tried with two values.</p>",
@@ -48,7 +50,7 @@ def _effects(study: Study) -> Iterable[str]:
     for path in paths:
         plot = effect_svg(path, study.candidates)
         if plot is not None:
-            share = f"{weights[path]:.0%} of the variance" if path in weights else ""
+            share = f"{percent(weights[path])} of the variance" if path in weights else ""
             yield f"<figure><figcaption>{escape(study.names(path))} <em>{share}</em></figcaption>{plot}</figure>"
 
 
@@ -69,7 +71,7 @@ def _roofline(study: Study) -> str:
         return "<p>Nothing that this payload does has a limit that was measured.</p>"
     final, best = study.final, study.best
     times: list[tuple[str, float]] = [
-        ("candidates", c.comparison.seconds) for c in study.candidates if c.comparison is not None and c != best
+        (CANDIDATES, c.comparison.seconds) for c in study.candidates if c.comparison is not None and c != best
     ]
     for name, found in (("no schedule", final.against_no_schedule), ("the defaults", final.against_defaults)):
         if found is not None:
@@ -77,21 +79,18 @@ def _roofline(study: Study) -> str:
     if best is not None and best.comparison is not None:
         fastest = f"#{best.number}" if study.keeps_defaults else "the winner"
         times.append((fastest, final.seconds or best.comparison.seconds))
-    return roofline_svg(
-        [
-            Row(
-                study.module.main.name,
-                study.threads,
-                name,
-                median_s=seconds,
-                operations=roof.operations,
-                bytes=roof.bytes,
-                fraction=roof.fraction(seconds),
-            )
-            for name, seconds in times
-        ],
-        roof.limits,
-    )
+    points = [
+        Point(
+            name if name != CANDIDATES else "",
+            name,
+            roof.operations,
+            roof.bytes,
+            seconds,
+            f"{percent(roof.fraction(seconds))} of the limit",
+        )
+        for name, seconds in times
+    ]
+    return roofline_svg(points, roof.limits)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
