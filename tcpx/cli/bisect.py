@@ -15,6 +15,7 @@ from tcpx.cli.options import (
     schedule_of,
 )
 from tcpx.plurals import counted
+from tcpx.quantities import duration
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,10 +119,10 @@ def _speed(
     )
     print("the schedule up to a step, finished by the default lowering:")
     for cut in found.cuts:
-        time = f"{cut.seconds * 1e6:10.1f} us" if cut.seconds is not None else f"{'-':>13}"
+        time = duration(cut.seconds) if cut.seconds is not None else "-"
         what = "nothing of it" if cut.step is None else " ".join(cut.step.statement.split())
         mark = ">" if found.slow is not None and cut.number == found.slow.number else " "
-        print(f"{mark} {cut.number:>4}  {time}  {what}{f'  ({cut.refusal})' if cut.refusal else ''}")
+        print(f"{mark} {cut.number:>4}  {time:>8}  {what}{f'  ({cut.refusal})' if cut.refusal else ''}")
     if found.slow is None or found.slow.step is None:
         print("no step made it slower for good")
         return 0

@@ -10,6 +10,7 @@ from typing import Final
 import tcpx
 from tcpx.cli.options import Subcommand, add_sizes, checked_unique, positive
 from tcpx.plurals import counted
+from tcpx.quantities import duration
 from tcpx.verification.speed import interleaved
 
 COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -46,7 +47,7 @@ def _execute(options: argparse.Namespace) -> int:
         arrays = tcpx.random_inputs(module, sizes=checked_unique(options.size, "--size"))
         kernels = [tcpx.compile(module, s, target=options.target, threads=options.threads) for s in schedules]
         old, new = interleaved(kernels, arrays)
-        print(f"speed: {old * 1e6:.1f} us, then {new * 1e6:.1f} us: {new / old:.3f} of the time")
+        print(f"speed: {duration(old)}, then {duration(new)}: {new / old:.3f} of the time")
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import tcpx
 from tcpx.cli.models import add_specialisation, specialised_of
 from tcpx.cli.options import Subcommand, add_payload, add_schedule, add_tuned, params_of, schedule_of, tuned_record_of
+from tcpx.plurals import counted
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,8 @@ def _execute(options: argparse.Namespace) -> int:
     told = {
         "frozen": f"by tcpx {tcpx.__version__}, {datetime.now(UTC).isoformat(timespec='seconds')}",
         "of": options.schedule or "the default policy of tcpx",
-        "for": f"{options.file}, fingerprint {tcpx.fingerprint(module)}, {target.title}, {options.threads} thread(s)",
+        "for": f"{options.file}, fingerprint {tcpx.fingerprint(module)}, {target.title}, "
+        f"{counted(options.threads, 'thread')}",
     }
     record = tuned_record_of(options, module, schedule)
     if record is not None:

@@ -9,6 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from tcpx.cli.plain_lines import PlainLines
+from tcpx.quantities import percent
 from tcpx.tune.export import counts
 from tcpx.tune.progress import Listener, Progress, line_of
 from tcpx.tune.verdicts import Verdict
@@ -46,8 +47,8 @@ class LiveView(PlainLines):
         fastest = "nothing yet"
         if best is not None and best.relative is not None:
             found, share = best.comparison, progress.fraction
-            width = f" ({found.low:.3f}..{found.high:.3f} of #{best.against}'s)" if found is not None else ""
-            limit = f", {share:.0%} of the machine's limit" if share is not None else ""
+            width = f" ({found.shown} of #{best.against})" if found is not None else ""
+            limit = f", {percent(share)} of the limit" if share is not None else ""
             fastest = f"#{best.number}, {best.relative:.3f} of the time of the first{width}{limit}"
         left = "" if progress.budget is None else f", {max(0.0, progress.budget - progress.seconds):.0f} s left"
         done = len(progress.candidates)

@@ -36,6 +36,7 @@ from tcpx.files_read import FilesRead, noting
 from tcpx.inputs import Parameters, SizeValues, drawn_arguments, parameters_of, read_array
 from tcpx.phases import measured_phases, phase
 from tcpx.plurals import counted
+from tcpx.quantities import duration
 from tcpx.records import frozen
 from tcpx.reruns import KernelFacts, Request
 
@@ -106,7 +107,7 @@ def _execute(options: argparse.Namespace) -> int:
     done = perf_counter()
 
     signature = facts.signature
-    print(f"@{signature.name} for {facts.target}, {signature.threads} thread(s)")
+    print(f"@{signature.name} for {facts.target}, {counted(signature.threads, 'thread')}")
     for argument, array in zip(signature.arguments, arrays, strict=True):
         print(f"  in   %{argument.name}: {_shown(array)}")
     for argument, array in zip(signature.results, results, strict=True):
@@ -114,7 +115,7 @@ def _execute(options: argparse.Namespace) -> int:
     if ready.tuned is not None:
         print(f"  tuned: {', '.join(f'{name}={value}' for name, value in ready.tuned.items())}")
     seconds = f"{called - started:.2f} s{f' ({ready.phases})' if ready.phases else ''}"
-    print(f"  {counted(facts.lines, 'line')} of C, ready in {seconds}, first call {(done - called) * 1e6:.0f} us")
+    print(f"  {counted(facts.lines, 'line')} of C, ready in {seconds}, first call {duration(done - called)}")
     for remark in facts.remarks:
         print(remark.render(), file=sys.stderr)
     if options.sanitize:

@@ -6,6 +6,7 @@ from tcpx.cells import table_cell
 from tcpx.interp.payload_texts import Edit
 from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.plurals import counted
+from tcpx.quantities import duration
 from tcpx.records import brief, frozen
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language_versions import Difference
@@ -50,7 +51,7 @@ class TraceEntry:
 
     def text(self) -> str:
         """One paragraph: place, statement, cost."""
-        cost = f"{counted(self.visited, 'operation')}, {self.seconds * 1e3:.1f} ms"
+        cost = f"{counted(self.visited, 'operation')}, {duration(self.seconds)}"
         return f"{self.index:>3}  {self.location}  {self.statement}  ({cost})"
 
 
@@ -108,9 +109,9 @@ class Trace:
         return brief("Trace", f"of {len(self.entries)} step(s), {len(self.remarks)} remark(s)")
 
     def _repr_html_(self) -> str:
-        rows = ((e.index + 1, e.location or "", e.statement, e.visited, f"{e.seconds * 1e3:.1f}") for e in self.entries)
+        rows = ((e.index + 1, e.location or "", e.statement, e.visited, duration(e.seconds)) for e in self.entries)
         return table_cell(
-            repr(self)[1:-1], ("step", "place", "statement", "operations", "ms"), rows, "print(trace.text())"
+            repr(self)[1:-1], ("step", "place", "statement", "operations", "time"), rows, "print(trace.text())"
         )
 
     @property

@@ -21,6 +21,8 @@ LINE_HEIGHT: Final = 14
 LEGEND_LINE: Final = 16
 BESIDE: Final = 1.2
 """The name of a slope begins so many times as far to the right as the slope."""
+ROOM: Final = 1.5
+"""The axes go so many times farther than points."""
 LEVELS: Final = ("read_l1", "read_l2", "read_l3", "read_memory")
 LONGEST: Final = 28
 """Letters of a name beside a point."""
@@ -129,8 +131,8 @@ def roofline_svg(points: Sequence[Point], limits: Limits, only: Collection[str] 
     peaks = {name: rate for name, rate in peaks.items() if only is None or name in only} or peaks
     bandwidths = {name: limits.rates[name] for name in LEVELS if name in limits.rates}
     axes = _Axes(
-        [0.1, *(point.intensity for point in points), 100.0],
-        [1e9, *(point.rate for point in points), max(peaks.values(), default=1e12)],
+        [0.1, *(held for p in points for held in (p.intensity / ROOM, p.intensity * ROOM)), 100.0],
+        [1e9, *(point.rate / ROOM for point in points), max(peaks.values(), default=1e12)],
     )
     groups = list(dict.fromkeys(point.group for point in points))
     colours = {group: COLOURS[k % len(COLOURS)] for k, group in enumerate(groups)}

@@ -24,7 +24,10 @@ function el(tag, properties, ...children) {
   return made;
 }
 const colour = (step) => ({ "--kind": `var(--${COLOURS[step.category] || "lowering"})` });
-const shownTime = (ms) => ms >= 100 ? `${ms.toFixed(0)} ms` : ms >= 1 ? `${ms.toFixed(1)} ms` : `${(ms * 1000).toFixed(0)} µs`;
+const shownTime = (ms) => {
+  const [unit, scale] = [["s", 1e3], ["ms", 1], ["us", 1e-3]].find(([, each]) => ms >= 0.9995 * each) || ["ns", 1e-6];
+  return `${ms / scale >= 99.95 ? (ms / scale).toFixed(0) : Number((ms / scale).toPrecision(3))} ${unit}`;
+};
 const count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
 /* -- the payload over the steps, and which lines of the C a step made or changed -- */

@@ -9,6 +9,7 @@ from tcpx.interp import TraceEntry
 from tcpx.interp.payload_texts import applied
 from tcpx.payload.sizes import to_text
 from tcpx.plurals import counted
+from tcpx.quantities import duration
 from tcpx.records import brief
 from tcpx.report.explanation import Explanation
 from tcpx.report.nest_changes import MarkedLine, marked, worth_showing
@@ -89,7 +90,7 @@ class ExplanationText:
                 yield f"live at once: {counted(to_text(signature.live_bytes), 'byte')}"
             lines = explanation.source.c_source.count("\n")
             steps = counted(len(explanation.steps), "step")
-            yield f"\n{steps} in {explanation.seconds * 1e3:.0f} ms, {counted(lines, 'line')} of C"
+            yield f"\n{steps} in {duration(explanation.seconds)}, {counted(lines, 'line')} of C"
 
     def _is_wanted(self, step: TraceEntry) -> bool:
         named = not self.only or step.transform in self.only
@@ -100,7 +101,7 @@ class ExplanationText:
         yield f"  at {step.location}" if step.location is not None else "  after the schedule, for lack of a statement"
         added, removed = counts(step.edits or ())
         operations = counted(step.visited, "operation")
-        yield f"  {step.seconds * 1e3:.1f} ms, {operations}, +{added} -{counted(removed, 'line')}"
+        yield f"  {duration(step.seconds)}, {operations}, +{added} -{counted(removed, 'line')}"
         for name, place in step.calls:
             yield f"  in {name}, called from {place}"
         for name, denoted in step.bound:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from tcpx.columns import aligned
+from tcpx.quantities import duration, percent
 from tcpx.records import frozen
 from tcpx.tune.executor import Executor
 from tcpx.tune.fresh_processes import MOST_TIMES
@@ -28,21 +30,21 @@ class FinalComparison:
     def lines(self, best: Candidate, first: Candidate | None, roof: Roof | None) -> list[str]:
         """A table for a terminal."""
         seconds = self.seconds or (best.comparison.seconds if best.comparison is not None else None)
-        lines: list[str] = []
+        rows: list[tuple[str, ...]] = []
         beside = self.against_defaults
         name = "the winner" if beside is None or beside.is_faster else f"#{best.number}"
         if seconds is not None:
-            lines.append(f"  {name:<20} {_time(seconds)}{_share(roof, seconds)}")
+            rows.append((name, duration(seconds), *_of_limit(roof, seconds)))
         rivals = [("the defaults", self.against_defaults), ("without a schedule", self.against_no_schedule)]
         for rival, found in rivals:
             if found is not None and seconds is not None:
-                width = f"{found.low:.3f}..{found.high:.3f}"
                 shaky = "; the machine was busy" if not found.steady else ""
+                unknown = "; the interval contains 1: that does not tell the two apart"
+                same = unknown if found.low <= 1 <= found.high else ""
                 other = found.seconds / found.ratio
-                part = f"{name} takes {found.ratio:.3f} of it ({width}, fresh processes{shaky})"
-                lines.append(f"  {rival:<20} {_time(other)}{_share(roof, other)}; {part}")
-                if found.low <= 1 <= found.high:
-                    lines.append(f"  {'':<20} the interval contains 1: that does not tell the two apart")
+                part = f"{name} takes {found.shown} of it, in fresh processes{shaky}{same}"
+                rows.append((rival, duration(other), *_of_limit(roof, other), part))
+        lines = [f"  {line}" for line in aligned(rows, (0, 3))]
         if self.against_defaults is None and first is not None and best.number == first.number:
             lines.append("  nothing is faster than the defaults")
         return lines
@@ -93,9 +95,6 @@ def _seconds_of(candidate: Candidate | None) -> float:
     return 0.0 if candidate is None or candidate.finished is None else candidate.finished - candidate.started
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:9.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:9.2f} us"
-
-
-def _share(roof: Roof | None, seconds: float) -> str:
-    return f", {roof.fraction(seconds):4.0%} of the limit ({roof.by})" if roof is not None else ""
+def _of_limit(roof: Roof | None, seconds: float) -> tuple[str, ...]:
+    """A cell with the part of the limit that so many seconds reach; without a roof, an empty one."""
+    return (f"{percent(roof.fraction(seconds))} of the limit ({roof.by})",) if roof is not None else ("",)

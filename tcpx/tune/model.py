@@ -6,6 +6,7 @@ from typing import Final
 import tcpx
 from tcpx.costs.kernel_cost import KernelCost
 from tcpx.measure.limits import Limits
+from tcpx.quantities import duration
 from tcpx.records import frozen
 from tcpx.tune.statistics import geometric_mean
 
@@ -63,7 +64,7 @@ class Trust:
         times = expected.seconds / incumbent
         if times <= HOPELESS * self._worst:
             return None
-        seconds = f"{expected.seconds * 1e6:.1f} us"
+        seconds = f"{duration(expected.seconds)}"
         return f"the model expects {seconds} for {expected.by}, {times:.1f} times what it expects of #{number}"
 
 

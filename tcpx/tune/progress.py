@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import tcpx
+from tcpx.quantities import duration
 from tcpx.records import brief, frozen
 from tcpx.tune.verdicts import Candidate
 
@@ -46,9 +47,9 @@ def line_of(candidate: Candidate, names: tcpx.KnobNames, candidates: Sequence[Ca
         return f"#{candidate.number:<4} the C of #{candidate.alike}  {knobs}"
     if found is None or candidate.relative is None:
         return f"#{candidate.number:<4} {candidate.verdict.value}: {candidate.reason}  {knobs}"
-    of = f"{found.ratio:.3f} ({found.low:.3f}..{found.high:.3f}) of #{candidate.against}"
+    of = f"{found.shown} of #{candidate.against}"
     busy = "" if found.steady else ", machine busy"
-    return f"#{candidate.number:<4} {found.seconds * 1e6:.1f} us, {of}{busy}  {knobs}"
+    return f"#{candidate.number:<4} {duration(found.seconds)}, {of}{busy}  {knobs}"
 
 
 def changed_knobs(candidate: Candidate, names: tcpx.KnobNames, candidates: Sequence[Candidate]) -> str:

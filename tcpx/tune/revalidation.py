@@ -15,6 +15,7 @@ from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.parts import Parts
+from tcpx.plurals import counted
 from tcpx.records import brief, frozen
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
@@ -52,7 +53,7 @@ class Revalidated:
     def line(self) -> str:
         """A row of what is printed."""
         held = self.beside
-        time = f", {held.ratio:.3f} ({held.low:.3f}..{held.high:.3f}) of the defaults' time" if held is not None else ""
+        time = f", {held.shown} of the defaults' time" if held is not None else ""
         verdict = "dropped" if self.renewed is None else "left as it is" if self.reason else "kept"
         return f"{verdict}: {self.name}{time}{f'; {self.reason}' if self.reason else ''}"
 
@@ -73,7 +74,7 @@ class Revalidation:
 
     def _counts(self) -> str:
         kept = sum(held.renewed is not None for held in self.records)
-        return f"{kept} of {len(self.records)} record(s) kept"
+        return f"{kept} of {counted(len(self.records), 'record')} kept"
 
 
 def revalidate(
@@ -203,5 +204,5 @@ def _judged(record: TunedRecord, renewed: TunedRecord, found: Comparison | str |
         return Revalidated(record, None, found or "the defaults do not run here", renewed if found is None else None)
     if not found.is_faster:
         return Revalidated(record, found, "it is not known to be faster", None)
-    time = f"{found.ratio:.3f} of that of the defaults ({found.low:.3f}..{found.high:.3f})"
+    time = f"{found.shown} of that of the defaults"
     return Revalidated(record, found, "", replace(renewed, provenance={**renewed.provenance, "time": time}))

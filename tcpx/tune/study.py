@@ -11,6 +11,7 @@ from typing import Final
 import tcpx
 from tcpx.api import copy_module
 from tcpx.cells import page_cell, text_cell
+from tcpx.quantities import percent
 from tcpx.records import brief, frozen
 from tcpx.tune.export import counts
 from tcpx.tune.final_comparison import FinalComparison
@@ -141,12 +142,11 @@ class Study:
             "tcpx": tcpx.__version__,
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        rivals = {"the defaults": self.final.against_defaults, "no schedule": self.final.against_no_schedule}
-        times = [
-            f"{found.ratio:.3f} of that of {name} ({found.low:.3f}..{found.high:.3f})"
-            for name, found in rivals.items()
-            if found is not None
-        ]
+        rivals = {
+            "the defaults": self.final.against_defaults,
+            "the payload without a schedule": self.final.against_no_schedule,
+        }
+        times = [f"{found.shown} of that of {name}" for name, found in rivals.items() if found is not None]
         if self.keeps_defaults and self.best is not None:
             times = [f"the defaults: #{self.best.number} took {times[0]}"]
         return {**told, **({"time": "; ".join(times)} if times else {})}
@@ -192,7 +192,7 @@ class Study:
             lines += self.final.lines(best, self.first, self.roof)
         weights = importance(self.candidates)
         if weights:
-            shown = ", ".join(f"{self.names(path)} {weight:.0%}" for path, weight in list(weights.items())[:SHOWN])
+            shown = ", ".join(f"{self.names(path)} {percent(weight)}" for path, weight in list(weights.items())[:SHOWN])
             lines.append(f"  what mattered: {shown}")
         tied = self.tied
         if tied:

@@ -41,6 +41,11 @@ class Comparison:
     steady: bool = True
 
     @property
+    def shown(self) -> str:
+        """The ratio and its interval: `0.913 (0.901..0.925)`."""
+        return f"{self.ratio:.3f} ({self.low:.3f}..{self.high:.3f})"
+
+    @property
     def is_faster(self) -> bool:
         """Whether it is, with 95 % confidence."""
         return self.high < 1

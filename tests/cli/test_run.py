@@ -72,7 +72,7 @@ def test_target_threads_and_param(files: SimpleNamespace, tcpx_command: Command)
     words = ["--random", "0", "--size", "N=9", "--target", "generic", "--threads", "2", "--param", "*/rows.height=8"]
     done = tcpx_command("run", files.payload, "-s", files.schedule, *words)
     assert (done.status, done.err) == (0, "")
-    assert "@axpy for generic, 2 thread(s)" in done.out
+    assert "@axpy for generic, 2 threads" in done.out
 
 
 @pytest.mark.parametrize(

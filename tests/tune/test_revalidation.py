@@ -74,12 +74,12 @@ def test_a_winner_of_an_edited_schedule_is_renewed(tmp_path: Path) -> None:
         tcpx.tuned_record(path, ONE, tcpx.parse_schedule(edited), target=TARGET)
     found = again(path, text=edited)
     assert found.text() == (
-        f"kept: the payload, 0.500 (0.400..0.600) of the defaults' time\n{path}: 1 of 1 record(s) kept"
+        f"kept: the payload, 0.500 (0.400..0.600) of the defaults' time\n{path}: 1 of 1 record kept"
     )
     (record,) = read_records(path)
     assert record.params == {"*.mr": 5}
     assert record.provenance["study"] == "abc"
-    assert record.provenance["time"] == "0.500 of that of the defaults (0.400..0.600)"
+    assert record.provenance["time"] == "0.500 (0.400..0.600) of that of the defaults"
     assert tcpx.tuned_record(path, ONE, tcpx.parse_schedule(edited), target=TARGET).params == {"*.mr": 5}
 
 
@@ -98,9 +98,9 @@ def test_what_does_not_win_is_dropped(tmp_path: Path, mr: int, edited: str, reas
     write_record(path, records(ONE, PLAIN, mr)[0])
     found = again(path, text=edited)
     assert found.text().startswith(f"dropped: the payload{reason}")
-    assert found.text().endswith(f"{path}: 0 of 1 record(s) kept")
+    assert found.text().endswith(f"{path}: 0 of 1 record kept")
     assert read_records(path) == ()
-    assert repr(found) == f"<Revalidation of {path}: 0 of 1 record(s) kept>"
+    assert repr(found) == f"<Revalidation of {path}: 0 of 1 record kept>"
 
 
 def test_records_of_something_else_stay(tmp_path: Path, times: list[object]) -> None:
@@ -142,7 +142,7 @@ def test_in_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     write_record(path, records(ONE, PLAIN, 5)[0])
     words = ["tune", payload, "-s", schedule, "--size", "M=8", "--target", TARGET, "--revalidate", path]
     assert execute(words) == 0
-    assert capsys.readouterr().out.endswith(f"{path}: 1 of 1 record(s) kept\n")
+    assert capsys.readouterr().out.endswith(f"{path}: 1 of 1 record kept\n")
     assert execute([*words, "--final", "0"]) == 2
     assert "--revalidate is about the comparison that --final 0 leaves out" in capsys.readouterr().err
     assert execute([*words, "--record"]) == 2

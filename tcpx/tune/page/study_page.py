@@ -31,7 +31,7 @@ def study_page(study: Study) -> str:
     template, style = ((folder / name).read_text(encoding="utf-8") for name in ("study.html", "study.css"))
     main = study.module.main.name
     return Template(template).substitute(
-        title=escape(f"tuning @{main}, {counted(len(study.candidates), 'candidate')}"),
+        title=escape(f"Tuning of @{main} for {study.target}, {counted(study.threads, 'thread')}"),
         style=f"{style_of('document')}\n{style.strip()}",
         summary=escape(study.text()),
         history=history_svg(study.candidates, study.names) if study.candidates else "",
@@ -73,7 +73,7 @@ def _roofline(study: Study) -> str:
     times: list[tuple[str, float]] = [
         (CANDIDATES, c.comparison.seconds) for c in study.candidates if c.comparison is not None and c != best
     ]
-    for name, found in (("no schedule", final.against_no_schedule), ("the defaults", final.against_defaults)):
+    for name, found in (("without a schedule", final.against_no_schedule), ("the defaults", final.against_defaults)):
         if found is not None:
             times.append((name, found.seconds / found.ratio))
     if best is not None and best.comparison is not None:
