@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import ceil, prod
 from typing import Final
 
@@ -41,7 +41,7 @@ Sizes = tuple[tuple[str, int], ...]
 
 @frozen
 class Part:
-    """A function that is called once the schedule has run, or with an empty key what no other function is.
+    """A function that is called once the schedule has run, or with an empty key some of the payload's own knobs.
 
     `functions` are the names that it has then: its own, and those of equal ones and of copies. `payload` is what it is
     tuned in, and `calls` how often this calls it: with `alone` a function that does nothing else, each time with other
@@ -71,7 +71,7 @@ class Parts:
     params: Mapping[str, ParamValue]
     run: Run
     called: CalledFunctions
-    functions: Mapping[str, _CameUp]
+    functions: Mapping[str, CameUp]
     """By their names: those that there were after some step."""
 
     @staticmethod
@@ -79,7 +79,7 @@ class Parts:
         module: Module, program: Program, target: Target, threads: int, params: Mapping[str, ParamValue] | None
     ) -> Parts:
         """Run the schedule over a copy. Raises ScheduleError."""
-        copy, found = copy_module(module), dict[str, _CameUp]()
+        copy, found = copy_module(module), dict[str, CameUp]()
 
         def note() -> None:
             snapshot: Module | None = None
@@ -88,7 +88,7 @@ class Parts:
                     continue
                 if func.name not in found:
                     snapshot = snapshot or copy_module(copy)
-                    found[func.name] = _CameUp(snapshot, {})
+                    found[func.name] = CameUp(snapshot, {})
                 found[func.name].note(func)
 
         note()
@@ -118,17 +118,35 @@ class Parts:
         recorded: Mapping[str, ParamValue],
         own: Mapping[str, ParamValue],
     ) -> Part:
-        """What a function is tuned in, where the payload is called with these sizes, and other functions have the
-        recorded values, the payload's own its `own`."""
-        origin = self.called.at(key).name if key else ""
+        """What a function is tuned in, where the payload is called with these sizes, other functions have the recorded
+        values, and the payload's own knobs their `own`."""
+        origin = self.called.at(key).name
         if origin in self.functions:
             for inlined in (False, True):
                 found = self._alone(key, origin, inlined, sizes, recorded)
                 if found is not None:
                     return found
-        run = self._run(self.module, recorded, own if key else {})
-        whole = Counter(tuple(values.items()) for values in sizes)
-        return Part(key, self.named(key), self.module, False, 1, whole, *_held(run, key))
+        run = self._run(self.module, recorded, own)
+        return Part(key, self.named(key), self.module, False, 1, _whole(sizes), *_held(run, key))
+
+    def within(
+        self,
+        names: tuple[str, ...],
+        paths: Collection[str],
+        sizes: Sequence[Mapping[str, int]],
+        recorded: Mapping[str, ParamValue],
+        own: Mapping[str, ParamValue],
+    ) -> Part:
+        """Some of the payload's own knobs, by their paths: they are tuned in the whole payload, and all others have the
+        values that they have by now."""
+        run = self._run(self.module, recorded, own)
+        fixed, held = _held(run, "")
+        others = dict(use.param(use.path) for use in _settable(run) if not key_of(use) and use.path not in paths)
+        return Part("", names, self.module, False, 1, _whole(sizes), {**fixed, **others}, {**held, **others})
+
+    def run_over(self, payload: Module, params: Mapping[str, ParamValue] | None = None) -> Run:
+        """What the schedule does in another payload. Raises ScheduleError."""
+        return self._run(payload, {}, params or {})
 
     def with_records(self, recorded: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
         """Params for the payload whose functions have the recorded values."""
@@ -140,7 +158,7 @@ class Parts:
 
     def knobs(self, key: str) -> list[KnobUse]:
         """Those of a function."""
-        return [use for use in self.run.knobs if _key(use) == key]
+        return [use for use in self.run.knobs if key_of(use) == key]
 
     def named(self, key: str) -> tuple[str, ...]:
         """The functions of a key."""
@@ -181,18 +199,25 @@ class Parts:
             _bytes(op, self.run.module) for f in self.functions.values() for row in f.given for op in row.values()
         )
         try:
-            payload, calls = self.functions[origin].alone(
-                origin, min(every, CACHES * self.target.l3), self.run.module, inlined
-            )
+            payload, calls = self.functions[origin].alone(origin, self._cold(every), self.run.module, inlined)
             run = self._run(payload, recorded, {})
         except TcpxError:
             return None
-        own = [use for use in run.knobs if _key(use) == key]
+        own = [use for use in run.knobs if key_of(use) == key]
         if not found or {use.place for use in own} != {use.place for use in self.knobs(key)}:
             return None
         if not inlined and not all(use.path.startswith(f"@{origin}:") for use in own):
             return None  # the schedule made a function of the function
         return Part(key, self.named(key), payload, True, calls, found, *_held(run, key))
+
+    def alone_of(self, came_up: CameUp, name: str, module: Module) -> tuple[Module, int]:
+        """A payload that does nothing but call a function of a module that has all constants, and how often. Raises
+        VerifyError."""
+        return came_up.alone(name, self._cold(sum(_bytes(op, module) for op in module.walk())), module, False)
+
+    def _cold(self, every: int) -> int:
+        """How many bytes of constants are enough for none to be in a cache, of a payload that has so many."""
+        return min(every, CACHES * self.target.l3)
 
     def _run(self, module: Module, recorded: Mapping[str, ParamValue], own: Mapping[str, ParamValue]) -> Run:
         params = {**own, **self.params}
@@ -213,7 +238,7 @@ def calls_of(func: FuncOp, sizes: Mapping[str, int]) -> Counter[tuple[FuncOp, Si
 
 
 @frozen
-class _CameUp:
+class CameUp:
     """A function when it came up: the payload then, and of each of its calls, by what is called the same, the operands
     that are constants, by their positions."""
 
@@ -223,9 +248,13 @@ class _CameUp:
     def note(self, func: FuncOp) -> None:
         """Look at its calls again: others may have come."""
         for call in func.callers():
-            made = enumerate(value.defining_op for value in call.operands)
-            held = {k: op.clone(CloneMap(), str) for k, op in made if op is not None and op.is_fixed}
-            self.calls.setdefault(call, held)
+            self.note_call(call)
+
+    def note_call(self, call: Operation) -> None:
+        """A call of it, or of a function that is equal."""
+        made = enumerate(value.defining_op for value in call.operands)
+        held = {k: op.clone(CloneMap(), str) for k, op in made if op is not None and op.is_fixed}
+        self.calls.setdefault(call, held)
 
     @property
     def given(self) -> list[dict[int, Operation]]:
@@ -293,19 +322,29 @@ def _bytes(op: Operation, module: Module) -> int:
     return prod(header.shape) * header.dtype.itemsize if header is not None else 0
 
 
-def _key(use: KnobUse) -> str:
-    """The function that a knob is in."""
+def key_of(use: KnobUse) -> str:
+    """The function that a knob is in, by its key; empty for the payload itself."""
     return use.place.partition(":")[0]
+
+
+def _whole(sizes: Sequence[Mapping[str, int]]) -> Counter[Sizes]:
+    """The sizes of calls of the payload."""
+    return Counter(tuple(values.items()) for values in sizes)
+
+
+def _settable(run: Run) -> list[KnobUse]:
+    """The knobs but those that follow from sizes: these have no other value."""
+    return [use for use in run.knobs if isinstance(use.value, int | float | str)]
 
 
 def _held(run: Run, key: str) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
     """What the knobs are that are not of a function, by their paths: those of other functions, and all of them by what
     they are called where no step is taken, as in a survey of the space, so that functions are not there yet; but for
-    those that the function has too. One that follows from sizes has no other value."""
-    own = {_plain(use.path) for use in run.knobs if _key(use) == key}
-    uses = [use for use in run.knobs if _key(use) != key and isinstance(use.value, int | float | str)]
+    those that the function has too."""
+    own = {_plain(use.path) for use in run.knobs if key_of(use) == key}
+    uses = [use for use in _settable(run) if key_of(use) != key]
     plain = dict(use.param(_plain(use.path)) for use in uses)
-    fixed = dict(use.param(use.path) for use in uses if _key(use))
+    fixed = dict(use.param(use.path) for use in uses if key_of(use))
     return fixed, {path: value for path, value in plain.items() if path not in own}
 
 

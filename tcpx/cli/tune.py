@@ -77,8 +77,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by-kernel",
         action="store_true",
-        help="tune each function that the payload calls by itself, with as much of --trials and --budget as it has of "
-        "the time; keep what wins where the payload is not slower with it; write the file of --record",
+        help="tune each function that the payload calls, and each of its own loop nests, by itself, with as much of "
+        "--trials and --budget as it has of the time; keep what wins where the payload is not slower with it; write "
+        "the file of --record",
     )
     parser.add_argument(
         "--dispatch",
@@ -233,8 +234,9 @@ TUNE = Subcommand(
     description="Try values for the knobs of a schedule, each compiled and run in a process of its own, checked\n"
     "against the reference evaluator, and timed beside the fastest so far. All go into the ledger.\n\n"
     "With --by-kernel: measure what part of the time each function has that the payload calls, such as the layers of\n"
-    "a model; tune each by itself, at the sizes and with the constants of its calls; compare the payload with the\n"
-    "winner and without. Equal functions are tuned once, and not where the file of records has them already.\n\n"
+    "a model, and each loop nest of its own; tune each by itself, at the sizes and with the constants of its calls;\n"
+    "compare the payload with the winner and without. Equal ones are tuned once, and not where the file of records\n"
+    "has them already.\n\n"
     "With --revalidate: measure the winners of a file of records again, by the code of today.\n\n"
     "Ctrl-C ends the search when the candidates at hand are through, a second one at once.",
     example="tcpx tune examples/digits/digits.tcp -s schedules/digits.tcps --size B=64 --trials 300 --budget 10m",

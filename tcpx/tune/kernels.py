@@ -1,4 +1,5 @@
-"""`tcpx.tune_by_kernel`: the functions that a payload calls, each tuned by itself, the slowest first."""
+"""`tcpx.tune_by_kernel`: the functions that a payload calls, and its own loop nests, each tuned by itself, the slowest
+first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,11 +13,14 @@ from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
 from tcpx.matching_records import Compilation, values_by_function
 from tcpx.measure.pinned_threads import available_cpus
+from tcpx.nests import Nests
 from tcpx.parts import Part, Parts
 from tcpx.plurals import counted
+from tcpx.records import frozen
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import KEPT, ModelStudy, Outcome
+from tcpx.tune.pieces import Piece, pieces_of, shares_of
 from tcpx.tune.problem import Problem, examples_of
 from tcpx.tune.progress import Listener, Progress, silent
 from tcpx.tune.rivals import Rivals
@@ -36,6 +40,15 @@ FEWEST: Final = 4
 SPENT: Final = "the budget is spent"
 PATIENCE: Final = 10
 """The schedule of a candidate may take so many times what that of the payload took."""
+
+
+@frozen
+class Won:
+    """A nest that won alone, by the number of its outcome, and its values, as params of the payload."""
+
+    number: int
+    values: Mapping[str, Value]
+    provenance: Mapping[str, str]
 
 
 def tune_by_kernel(
@@ -63,14 +76,16 @@ def tune_by_kernel(
     early_stop: int | None = None,
     listener: Listener = silent,
 ) -> ModelStudy:
-    """Tune each function that a payload calls once the schedule has run, such as the layers of a model, and last of all
-    the payload's own knobs, one after the other; the file `record` gets a record of each that wins.
+    """Tune each function that a payload calls once the schedule has run, such as the layers of a model, each loop nest
+    that is in none, and the knobs that are in neither, one after the other; the file `record` gets a record of each
+    function that wins, and one of the payload with what won of its own.
 
     Arguments are those of `tcpx.tune`. `sizes` are those of the payload; a function is tuned at the sizes that these
     give its calls. `trials`, 100 by default, and `budget` are for all together, but for comparisons in fresh processes:
     each function gets as much of them as it has of the time that the payload takes, measured; what takes less than a
     hundredth is left as it is. A winner is kept where it is known to be faster than the defaults and the payload is
-    right and not slower with it, in `processes` or more pairs of fresh processes; with 0 it is kept as it is. Functions
+    right and not slower with it, in `processes` or more pairs of fresh processes; with 0 it is kept as it is. If the
+    payload is slower with all that won, nothing is kept. Functions
     of which the file has a record for this schedule, target and machine are not tuned, in whatever payload they were.
     With `resume`, studies of the storage are gone on with. Raises what `tcpx.tune` raises.
     """
@@ -152,42 +167,61 @@ class ByKernel:
 
     def study(self) -> ModelStudy:
         """Tune what counts, and compare the whole payload with what it was."""
-        self._say("looking for functions that are called")
+        self._say("looking for functions that are called, and for loop nests")
         began = monotonic()
         parts = Parts.of(self.module, self.schedule, self.target, self.threads, self.params)
         patience = max(self.limits.schedule, PATIENCE * (monotonic() - began))
         self.limits = replace(self.limits, schedule=patience)
         self.rivals = Rivals(self._problem, self.limits, self.effort, self.processes, self._say)
+        file = self.path.read_bytes() if self.path.exists() else None
         records = self._records(parts)
-        before = self._params(parts)
-        shares = self._shares(parts, before)
-        left, trials = sum(shares.values()), self.trials
+        nests = Nests.of(parts, self._sizes(), self.recorded, self.own)
+        pieces = self._measured_pieces(parts, nests)
+        left, trials = sum(piece.share for piece in pieces), self.trials
         outcomes: list[Outcome] = []
-        wanted = sorted(dict.fromkeys([*parts.keys.values(), ""]), key=lambda key: -shares.get(key, 0.0))
-        for number, key in enumerate(wanted, 1):
-            share = shares.get(key, 0.0)
-            calls = sum(parts.sizes_of_calls(key, self._sizes()[:1]).values()) if key else 1
-            known = Outcome(self.module.main.name, parts.named(key), share, calls)
-            why = self._left_alone(parts, key, share, records)
+        won: list[Won] = []
+        for number, piece in enumerate(pieces, 1):
+            known = Outcome(self.module.main.name, piece.names, piece.share, piece.calls)
             budget = self._budget()
-            why = why or (f"defaults: {SPENT}" if budget == 0 else "")
+            why = self._left_alone(piece, records) or (f"defaults: {SPENT}" if budget == 0 else "")
             if why:
                 outcomes.append(replace(known, verdict=why))
             else:
-                part = parts.part(key, self._sizes(), self.recorded, self.own)
-                most = max(FEWEST, round(trials * share / left))
-                seconds = None if budget is None else budget * share / left
+                part = self._part(parts, piece)
+                most = max(FEWEST, round(trials * piece.share / left))
+                seconds = None if budget is None else budget * piece.share / left
                 candidates = counted(most, "candidate")
-                self._say(f"{number} of {len(wanted)}: {known.name}, {share:.1%} of the time, up to {candidates}")
+                self._say(f"{number} of {len(pieces)}: {known.name}, {piece.share:.1%} of the time, up to {candidates}")
                 study = self._tuned(part, most, seconds)
                 trials = max(0, trials - len(study.candidates))
                 self.confirming += study.measuring
-                outcomes.append(self._judged(parts, part, study, known))
+                known, winner = self._judged(parts, piece, part, study, known)
+                outcomes.append(known)
                 if study.is_interrupted:
-                    return ModelStudy(self.module, self.path, tuple(outcomes), is_interrupted=True)
-            left -= share
+                    return self._came_to(outcomes, is_interrupted=True)
+                if winner is not None and part.alone and piece.nest is not None:
+                    won.append(Won(len(outcomes) - 1, winner, study.provenance()))
+                elif winner is not None:
+                    outcomes[-1] = self._confirmed(parts, piece, part, study, known, winner)
+            left -= piece.share
+        self._confirm_together(parts, outcomes, won)
         found = self._whole(parts, records, outcomes)
-        return ModelStudy(self.module, self.path, tuple(outcomes), found, self._params(parts))
+        if found is not None and found.ratio > 1:
+            self._take_back(file, outcomes)
+            return self._came_to(outcomes, None, dict(self.params))
+        return self._came_to(outcomes, found, self._params(parts))
+
+    def _came_to(
+        self,
+        outcomes: Sequence[Outcome],
+        whole: Comparison | None = None,
+        params: Mapping[str, Value] | None = None,
+        is_interrupted: bool = False,
+    ) -> ModelStudy:
+        seconds = monotonic() - self.started
+        return ModelStudy(
+            self.module, self.path, tuple(outcomes), whole, params or {}, is_interrupted, seconds, self.confirming
+        )
 
     def _sizes(self) -> list[dict[str, int]]:
         return [dict(workload.sizes) for workload in self.workloads]
@@ -222,10 +256,10 @@ class ByKernel:
             self.own = dict(own.params)
         return found
 
-    def _shares(self, parts: Parts, params: Mapping[str, Value]) -> dict[str, float]:
-        """What part of the time each function takes, without those that it calls, by its key."""
-        found: dict[str, float] = {}
-        keys, total = parts.keys, sum(workload.weight for workload in self.workloads)
+    def _measured_pieces(self, parts: Parts, nests: Nests) -> list[Piece]:
+        """What is tuned by itself, what takes most of the time first."""
+        shares: dict[str, float] = {}
+        total = sum(workload.weight for workload in self.workloads)
         for workload in self.workloads:
             self._say(f"measuring where the time goes, {workload}")
             arrays = tcpx.random_inputs(self.module, self.seed, sizes=dict(workload.sizes))
@@ -233,25 +267,30 @@ class ByKernel:
                 self.module,
                 self.schedule,
                 *arrays,
-                params=params,
+                params=self._params(parts),
                 target=self.target,
                 threads=self.threads,
             )
-            rows = [row for row in profile.rows if not row.callee]
-            seconds = sum(row.seconds for row in rows)
-            for row in rows:
-                key = keys.get(row.function, "")
-                found[key] = found.get(key, 0.0) + row.seconds / seconds * workload.weight / total
-        return found
+            for key, share in shares_of(profile, parts, nests).items():
+                shares[key] = shares.get(key, 0.0) + share * workload.weight / total
+        return pieces_of(parts, nests, shares, self._sizes()[:1])
 
-    def _left_alone(self, parts: Parts, key: str, share: float, records: Mapping[str, TunedRecord]) -> str:
-        """Why a function is not tuned; empty for one that is."""
-        if key in records:
-            held = records[key]
+    def _left_alone(self, piece: Piece, records: Mapping[str, TunedRecord]) -> str:
+        """Why something is not tuned; empty for what is."""
+        if piece.key in records and (piece.key or piece.paths & self.own.keys()):
+            held = records[piece.key]
             return f"recorded before, of @{held.function}" if held.function else "recorded before"
-        if not parts.knobs(key):
+        if not piece.key and not piece.paths:
             return "no knobs"
-        return f"defaults: less than {LEAST_SHARE:.0%} of the time" if share < LEAST_SHARE else ""
+        return f"defaults: less than {LEAST_SHARE:.0%} of the time" if piece.share < LEAST_SHARE else ""
+
+    def _part(self, parts: Parts, piece: Piece) -> Part:
+        """What something is tuned in, beside all that was found by now."""
+        if piece.key:
+            return parts.part(piece.key, self._sizes(), self.recorded, self.own)
+        if piece.nest is not None and piece.nest.part.alone:
+            return piece.nest.part
+        return parts.within(piece.names, piece.paths, self._sizes(), self.recorded, self.own)
 
     def _tuned(self, part: Part, trials: int, budget: float | None) -> Study:
         return tune(
@@ -279,27 +318,42 @@ class ByKernel:
             listener=self.listener,
         )
 
-    def _judged(self, parts: Parts, part: Part, study: Study, known: Outcome) -> Outcome:
-        """Keep what won where the whole payload is not slower with it."""
+    def _judged(
+        self, parts: Parts, piece: Piece, part: Part, study: Study, known: Outcome
+    ) -> tuple[Outcome, Mapping[str, Value] | None]:
+        """What a study came to, and if something won, its values: of a function, as records have them, else params of
+        the payload."""
         best, first = study.best, study.first
         known = replace(known, alone=part.alone, candidates=len(study.candidates))
         if best is None or best.relative is None or first is None or first.comparison is None:
             why = "no candidate is right" if study.candidates else SPENT
-            return replace(known, verdict=f"defaults: {why}")
+            return replace(known, verdict=f"defaults: {why}"), None
         known = replace(known, seconds=first.comparison.seconds / part.calls)
         if best.c_hash == first.c_hash:
-            return replace(known, verdict="defaults: nothing is faster")
+            return replace(known, verdict="defaults: nothing is faster"), None
         known = replace(known, ratio=best.relative)
         if study.keeps_defaults:
-            return replace(known, verdict="defaults: nothing is known to be faster")
+            return replace(known, verdict="defaults: nothing is known to be faster"), None
         if study.is_interrupted:
-            return replace(known, verdict="interrupted, not confirmed")
+            return replace(known, verdict="interrupted, not confirmed"), None
+        if piece.key:
+            made = self._record_of(part, study)
+            return known, {f"{part.key}:{path}": value for path, value in made.params.items()}
+        if piece.nest is None or not part.alone:
+            return known, {path: value for path, value in study.params.items() if path not in part.fixed}
+        run = parts.run_over(part.payload, study.params)
+        values = dict(use.param(use.path) for use in run.knobs if use.overridden)
+        return known, piece.nest.of_payload(values)
+
+    def _confirmed(
+        self, parts: Parts, piece: Piece, part: Part, study: Study, known: Outcome, values: Mapping[str, Value]
+    ) -> Outcome:
+        """Keep what won where the whole payload is not slower with it."""
         before, held = self._params(parts), (self.recorded, self.own)
-        made = self._record_of(part, study)
-        if part.key:
-            self.recorded = {**self.recorded, **{f"{part.key}:{path}": v for path, v in made.params.items()}}
+        if piece.key:
+            self.recorded = {**self.recorded, **values}
         else:
-            self.own = study.params
+            self.own = {**self.own, **values}
         self._say(f"{known.name}: the whole with its winner, and without")
         found = self._compared(self._params(parts), before)
         known = replace(known, whole=found if isinstance(found, Comparison) else None)
@@ -307,8 +361,53 @@ class ByKernel:
         if why:
             self.recorded, self.own = held
             return replace(known, verdict=f"reverted: {why}")
-        write_record(self.path, replace(made, provenance={**made.provenance, **known.provenance}))
+        if piece.key:
+            made = self._record_of(part, study)
+            write_record(self.path, replace(made, provenance={**made.provenance, **known.provenance}))
+        self._write_own(parts, {**study.provenance(), **known.provenance})
         return replace(known, verdict=KEPT)
+
+    def _confirm_together(self, parts: Parts, outcomes: list[Outcome], won: Sequence[Won]) -> None:
+        """Keep what won alone where the whole payload is not slower with all of it; else what of each half is so."""
+        if not won:
+            return
+        before, held = self._params(parts), self.own
+        self.own = {**held, **{path: value for each in won for path, value in each.values.items()}}
+        names = ", ".join(outcomes[each.number].name for each in won)
+        self._say(f"{names}: the whole with {'their winners' if len(won) > 1 else 'its winner'}, and without")
+        found = self._compared(self._params(parts), before)
+        why = _why_not(found, alone=True)
+        if why:
+            self.own = held
+        if why and len(won) > 1:
+            self._confirm_together(parts, outcomes, won[: len(won) // 2])
+            self._confirm_together(parts, outcomes, won[len(won) // 2 :])
+            return
+        whole = found if isinstance(found, Comparison) else None
+        for each in won:
+            verdict = f"reverted: {why}" if why else KEPT
+            outcomes[each.number] = replace(outcomes[each.number], whole=whole, verdict=verdict)
+        if not why:
+            self._write_own(parts, {**won[0].provenance, **outcomes[won[0].number].provenance})
+
+    def _write_own(self, parts: Parts, provenance: Mapping[str, str]) -> None:
+        """Write the record of the payload, if it has values of its own: with those of functions, since where it fits it
+        is used alone."""
+        if self.own:
+            setting = setting_of(self.module, self.schedule, self.target, self.threads)
+            params, copy = self._params(parts), copy_module(self.module)
+            made, *_ = records_of(self.module, copy, self.schedule, self.target, setting, params, provenance)
+            write_record(self.path, made)
+
+    def _take_back(self, file: bytes | None, outcomes: list[Outcome]) -> None:
+        """Leave the file of records as it was, since the whole is slower with all of them."""
+        if file is None:
+            self.path.unlink(missing_ok=True)
+        else:
+            self.path.write_bytes(file)
+        for number, held in enumerate(outcomes):
+            if held.verdict == KEPT:
+                outcomes[number] = replace(held, verdict="reverted: the whole is slower with all that won")
 
     def _compared(self, params: Mapping[str, Value], others: Mapping[str, Value]) -> Comparison | str | None:
         began = monotonic()
@@ -321,12 +420,10 @@ class ByKernel:
         return None if self.budget is None else max(0.0, self.budget + self.confirming + self.started - monotonic())
 
     def _record_of(self, part: Part, study: Study) -> TunedRecord:
+        """The record of a function."""
         setting = setting_of(self.module, self.schedule, self.target, self.threads)
-        payload = part.payload if part.key else self.module
-        copy, told = copy_module(payload), study.provenance()
-        own, *functions = records_of(payload, copy, self.schedule, self.target, setting, study.params, told)
-        if not part.key:
-            return own
+        copy, told = copy_module(part.payload), study.provenance()
+        _, *functions = records_of(part.payload, copy, self.schedule, self.target, setting, study.params, told)
         found = next(held for held in functions if held.setting.payload == part.key)
         return replace(found, function=part.functions[0])
 
@@ -335,7 +432,7 @@ class ByKernel:
     ) -> Comparison | None:
         """The payload with all that holds beside the defaults; None where that is nothing, or not measured."""
         kept = [held for held in outcomes if held.verdict == KEPT]
-        if not records and len(kept) < 2:
+        if not records and len({id(held.whole) for held in kept}) < 2:  # all of it was compared together
             return kept[0].whole if kept else None
         self._say("the whole with all records, and with its defaults")
         found = self._compared(self._params(parts), self.params)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
+from tcpx.nests import SIGN
 from tcpx.records import brief, frozen
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Comparison
@@ -17,8 +18,9 @@ KEPT: Final = "kept"
 
 @frozen
 class Outcome:
-    """What came of a function: `functions` are the names that it and equal ones have, none for what the payload `main`
-    does itself. `share` is its part of the time, without what it calls, and `calls` how often it runs.
+    """What came of a function: `functions` are the names that it and equal ones have. Those of loop nests of the
+    payload `main` are their last operations, `%mm`; what else it does itself has none. `share` is its part of the time,
+    without what it calls, and `calls` how often it runs.
 
     `seconds` are those of a call with the defaults, and `ratio` the winner's part of them, both measured `alone` if the
     function was, else of the whole payload; `whole` is the payload with the winner beside it without. 0 and None:
@@ -43,7 +45,10 @@ class Outcome:
     def name(self) -> str:
         """The function, for a person."""
         more = f" and {len(self.functions) - 1} equal" if len(self.functions) > 1 else ""
-        return f"@{self.functions[0]}{more}" if self.functions else f"@{self.main} itself"
+        if not self.functions:
+            return f"@{self.main} itself"
+        sign = "" if self.functions[0].startswith(SIGN) else "@"
+        return f"{sign}{self.functions[0]}{more}"
 
     @property
     def provenance(self) -> Mapping[str, str]:
@@ -73,7 +78,8 @@ HEAD: Final = (
 class ModelStudy:
     """The outcomes, those of the slowest functions first, and the file of their records. `whole` is the payload with
     all of them beside its defaults; None where nothing was kept, or where it was not measured. `params` are what
-    `tcpx.compile` takes for the same."""
+    `tcpx.compile` takes for the same. `seconds` is what tuning took, of which `comparing` were comparisons in fresh
+    processes."""
 
     module: tcpx.Module
     path: Path
@@ -81,6 +87,8 @@ class ModelStudy:
     whole: Comparison | None = None
     params: Mapping[str, Value] = field(default_factory=dict[str, Value])
     is_interrupted: bool = False
+    seconds: float = 0.0
+    comparing: float = 0.0
 
     def __repr__(self) -> str:
         return brief("ModelStudy", f"of @{self.module.main.name}, {len(self.outcomes)} function(s)")
@@ -114,6 +122,7 @@ class ModelStudy:
                 yield "the interval contains 1: that does not tell the two apart"
         elif not self.has_records:
             yield f"{name}: the defaults are kept"
+        yield f"{self.seconds:.0f} s, {self.comparing:.0f} of them for comparisons in fresh processes"
 
 
 def _beside(found: Comparison) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 import tcpx
 from tcpx.cli.command import execute
+from tcpx.nests import Nest, Nests
 from tcpx.parts import Parts
 from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import ModelStudy
@@ -133,7 +134,8 @@ def test_what_is_slower_on_the_whole_is_reverted(tune: Tune, tmp_path: Path, mon
     assert verdicts(study) == {"@net.r0": "reverted: the whole is slower with it", "@net itself": "no knobs"}
     assert study.params == {}
     assert not (tmp_path / "s.tuned.yaml").exists()
-    assert study.text().endswith("@net: the defaults are kept")
+    assert "@net: the defaults are kept\n" in study.text()
+    assert study.text().endswith(" s, 0 of them for comparisons in fresh processes")
     monkeypatch.setattr(Rivals, "compared", lambda *_: "wrong result: 1 of 2 elements")
     assert verdicts(tune(resume=True))["@net.r0"] == "reverted: wrong result: 1 of 2 elements"
 
@@ -164,7 +166,8 @@ def test_what_is_in_no_function_is_tuned_in_its_place(tune: Tune, tmp_path: Path
     study = tune(ONE, program)
     assert {held.name: (held.verdict, held.alone) for held in study.outcomes} == {
         "@net.r0": ("kept", False),
-        "@net itself": ("kept", False),
+        "%r1": ("kept", False),
+        "@net itself": ("no knobs", False),
     }
     assert study.text().count("times of functions that are not tuned alone are those of the whole") == 1
     function, whole = sorted(read_records(tmp_path / "s.tuned.yaml"), key=lambda held: held.function == "")
@@ -172,7 +175,105 @@ def test_what_is_in_no_function_is_tuned_in_its_place(tune: Tune, tmp_path: Path
     kernel = tcpx.compile(ONE, program, target=TARGET, tuned=tmp_path / "s.tuned.yaml")
     assert kernel.tuned == whole
     again = tune(ONE, program)
-    assert verdicts(again) == {"@net.r0": "recorded before, of @net.r0", "@net itself": "recorded before"}
+    assert verdicts(again) == {
+        "@net.r0": "recorded before, of @net.r0",
+        "%r1": "recorded before",
+        "@net itself": "no knobs",
+    }
+
+
+NESTS = tcpx.parse_schedule(
+    SCHEDULE.replace("outline([mm, epilogue(mm)])", "layer(mm)", 1).replace(
+        "  for mm in match some contract in root { layer(mm) }\n}", "}"
+    )
+)
+"""The same layers, of which no function is made."""
+SLOW = {f"s/pr{k}/layer.slow" for k in range(3)}
+
+
+def test_nests_of_the_payload_are_tuned_alone_and_kept_together(tune: Tune, tmp_path: Path) -> None:
+    """Equal ones once; the values are those of the payload's own knobs, for each of them."""
+    study = tune(TWO, NESTS)
+    assert {held.name: (held.verdict, held.alone, held.calls) for held in study.outcomes} == {
+        "%r0 and 1 equal": ("kept", True, 2),
+        "%r1": ("kept", True, 1),
+        "@net itself": ("no knobs", False, 1),
+    }
+    assert study.params == dict.fromkeys(SLOW, False)
+    (record,) = read_records(tmp_path / "s.tuned.yaml")
+    assert (record.function, record.params) == ("", study.params)
+    assert tcpx.compile(TWO, NESTS, target=TARGET, tuned=tmp_path / "s.tuned.yaml").tuned == record
+    again = tune(TWO, NESTS)
+    assert verdicts(again) == {
+        "%r0 and 1 equal": "recorded before",
+        "%r1": "recorded before",
+        "@net itself": "no knobs",
+    }
+
+
+def test_of_nests_that_slow_the_whole_down_together_some_are_kept(
+    tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[set[str]] = []
+
+    def compared(rivals: Rivals, params: Mapping[str, Value], others: Mapping[str, Value]) -> Comparison:
+        del rivals
+        asked.append(set(params) - set(others))
+        ratio = 1.1 if "s/pr1/layer.slow" in params else 0.9
+        return Comparison(ratio, ratio, ratio, 3, 1e-3)
+
+    monkeypatch.setattr(Rivals, "compared", compared)
+    study = tune(TWO, NESTS)
+    assert verdicts(study)["%r0 and 1 equal"] == "kept"
+    assert verdicts(study)["%r1"] == "reverted: the whole is slower with it"
+    others = {"s/pr0/layer.slow", "s/pr2/layer.slow"}
+    assert asked[0] == SLOW
+    assert sorted(map(len, asked[1:])) == [1, 2]
+    assert study.params == dict.fromkeys(others, False)
+    assert study.whole == Comparison(0.9, 0.9, 0.9, 3, 1e-3)
+
+    record, called = (tmp_path / "s.tuned.yaml").read_bytes(), iter([0.9, 1.1])
+
+    def later(*_: object) -> Comparison:
+        ratio = next(called)
+        return Comparison(ratio, ratio, ratio, 3, 1e-3)
+
+    monkeypatch.setattr(Rivals, "compared", later)
+    slower = tune(TWO, NESTS, resume=True)
+    assert verdicts(slower)["%r1"] == "reverted: the whole is slower with all that won"
+    assert (tmp_path / "s.tuned.yaml").read_bytes() == record
+    assert slower.params == {}
+
+
+def nests_of(body: str, module: tcpx.Module = TWO) -> dict[str, Nest]:
+    """The nests that have knobs, by their names."""
+    text = (
+        f'language 2\nimport "default.tcps" as default\nschedule s(root: func) {{\n{body}\n  default.rest(root)\n}}\n'
+    )
+    parts = parts_of(module, tcpx.parse_schedule(text))
+    return {nest.part.functions[0]: nest for nest in Nests.of(parts, [{"M": 64}], {}, {}).nests}
+
+
+@pytest.mark.parametrize(("number", "is_alone"), [("any", True), ("one", False)])
+def test_what_a_partial_schedule_leaves_open_has_knobs(number: str, is_alone: bool) -> None:
+    """What it does by hand has none. One that asks for an operation by its name can only be followed where that is."""
+    by_hand = f'  for mm in match {number} contract in root where name == "pr1" {{ tile(mm, [m: 4]) }}'
+    found = nests_of(by_hand)
+    assert {name: nest.part.alone for name, nest in found.items()} == dict.fromkeys(["%r0", "%r2"], is_alone)
+    for name, nest in found.items():
+        assert nest.paths
+        assert all(f"/p{name[1:]}/" in path for path in nest.paths)
+
+
+def test_values_of_a_nest_are_those_of_each_equal_one() -> None:
+    nest = nests_of("")["%r0"]
+    (key,) = {nest.part.key}
+    assert nest.part.functions == ("%r0", "%r2")
+    assert key
+    path = next(path for path in nest.paths if "pr0" in path)
+    (main,) = (name for name in nest.renames[0] if name.endswith(".alone"))
+    own = f"@net.r0:{path.replace('/net/', f'/{main}/')}"
+    assert nest.of_payload({own: 7}) == {path: 7, path.replace("pr0", "pr2"): 7}
 
 
 def test_a_function_has_the_sizes_of_its_calls_and_other_constants_in_each() -> None:
