@@ -24,7 +24,7 @@ def _execute(options: argparse.Namespace) -> int:
     elif not path.is_file():
         print(f"no calibration, {path}")
     elif options.show:
-        print(path, path.read_text(encoding="utf-8"), sep="\n", end="")
+        print(path, path.read_text(encoding="utf-8", errors="backslashreplace"), sep="\n", end="")
     else:
         path.unlink()
         print(f"removed {path}")

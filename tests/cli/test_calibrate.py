@@ -64,9 +64,11 @@ def test_what_did_not_settle_is_said(tcpx_command: Command, cache: Path, monkeyp
 def test_a_damaged_one_is_measured_again(tcpx_command: Command, cache: Path) -> None:
     assert tcpx_command("calibrate").status == 0
     (path,) = (cache / "machines").iterdir()
-    path.write_text("l3_rate: [", encoding="utf-8")
-    with pytest.raises(tcpx.TargetError, match="is damaged"):
-        tcpx.load_target("native")
+    for damaged in (b"l3_rate: [", b"\xff\x8d"):
+        path.write_bytes(damaged)
+        with pytest.raises(tcpx.TargetError, match="is damaged"):
+            tcpx.load_target("native")
+    assert tcpx_command("calibrate", "--show").out == f"{path}\n\\xff\\x8d"
     assert tcpx_command("calibrate").status == 0
     assert tcpx.load_target("native").l3_rate == 77
 

@@ -118,6 +118,54 @@ def test_other_products_with_a_constant_that_is_widened(form: str) -> None:
     assert _copies(_widened("[S]", "si8", form), "x86_avx2") == []
 
 
+READERS = {
+    "a loop": """\
+  %y = gml_st.for %i in 0 to 5 step 1 (%d = %x) {
+    %r = gml_st.materialize(%d) tile [%i, 0] [1, 48] : tensor<1x48xf32>
+    %p = tcp.matmul(%r, %v) : tensor<1x48xf32>
+    gml_st.yield(%p, %d) tile [%i, 0] [1, 48]
+  } : tensor<5x48xf32>""",
+    "a product in a loop": """\
+  %y = gml_st.for %i in 0 to 3 step 1 (%d = %x) {
+    %c = tcp.const {constant = "w"} : tensor<48x48xsi8>
+    %g = tcp.cast(%c) : tensor<48x48xf32>
+    %h = tcp.transpose(%g) {permutation = [1, 0]} : tensor<48x48xf32>
+    %p = tcp.matmul(%d, %h) : tensor<5x48xf32>
+    gml_st.yield(%p, %d) full
+  } : tensor<5x48xf32>""",
+    "calls": "  %z = tcp.call @layer(%x, %v) : tensor<5x48xf32>\n  %y = tcp.call @layer(%z, %v) : tensor<5x48xf32>",
+    "a call, of a view": """\
+  %s = tcp.reshape(%f) : tensor<2x24x48xf32>
+  %y = tcp.call @of_two(%x, %s) : tensor<5x48xf32>""",
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_loops_and_calls_read_of_a_narrow_constant_is_widened_once(reader: str) -> None:
+    text = f"""\
+func @main(%x: tensor<5x48xf32>) -> tensor<5x48xf32> {{
+  %w = tcp.const {{constant = "w"}} : tensor<48x48xsi8>
+  %f = tcp.cast(%w) : tensor<48x48xf32>
+  %v = tcp.transpose(%f) {{permutation = [1, 0]}} : tensor<48x48xf32>
+{READERS[reader]}
+  tcp.return(%y)
+}}
+func @layer(%x: tensor<5x48xf32>, %v: tensor<48x48xf32>) -> tensor<5x48xf32> {{
+  %y = tcp.matmul(%x, %v) : tensor<5x48xf32>
+  tcp.return(%y)
+}}
+func @of_two(%x: tensor<5x48xf32>, %s: tensor<2x24x48xf32>) -> tensor<5x48xf32> {{
+  %v = tcp.reshape(%s) : tensor<48x48xf32>
+  %y = tcp.matmul(%x, %v) : tensor<5x48xf32>
+  tcp.return(%y)
+}}
+"""
+    if reader == "a product in a loop":
+        text = text.replace("5x48xf32", "[S]x48xf32").replace("> {", "> symbols [S: 0..64] {")
+    module = tcpx.parse(text, constants={"w": np.round(8 * _array(48, 48)).astype(np.int8)})
+    assert _copies(module, "x86_avx2") == []
+
+
 def test_a_large_constant_is_widened_in_registers() -> None:
     """One that would fill more than half of L3 stays as narrow as it is stored."""
     text = (

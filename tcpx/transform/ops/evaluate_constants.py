@@ -1,10 +1,13 @@
 """evaluate_constants: compute what depends on constants alone while the schedule runs."""
 
+from collections.abc import Iterator
 from math import prod
+from typing import Final
 
 from tcpx.limits import MOST_EVALUATED
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ops.call import CallBase
 from tcpx.payload.ops.views import View
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.types import TensorType, dtype_of, shape_of
@@ -22,6 +25,9 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.editing import is_pure
 
+WIDENED: Final = 8.0
+"""How many times as large as what is stored it is at most, where it is read by what would not compute it."""
+
 
 @register
 class EvaluateConstants(Transform):
@@ -29,8 +35,10 @@ class EvaluateConstants(Transform):
 
     Each such operation that other operations read becomes a constant, unless it has more bytes than the stored arrays
     that it is computed of: a weight of bytes that is multiplied by scales is read as it is stored, and a fill or a
-    broadcast is no array. A view, such as a slice or a reshape of a constant, stays one. Operations in functions that
-    are called are among them, if every call passes constants. `constant_fold` evaluates one operation, of any size.
+    broadcast is no array. What a call, a loop or a branch reads may be eight times as large, as f64 are of bytes: they
+    do not read it as it is stored. A view, such as a slice or a reshape of a constant, stays one. Operations in
+    functions that are called are among them, if every call passes constants. `constant_fold` evaluates one operation,
+    of any size.
     This is how IREE hoists constant expressions, with the same limit on what they may grow by (`HoistIntoGlobals`).
 
     before:
@@ -70,7 +78,7 @@ class EvaluateConstants(Transform):
 
 
 class _Constants:
-    """The operations at the top of a function that depend on stored constants alone, those included."""
+    """The operations of a function that depend on stored constants alone, those included."""
 
     def __init__(self, func: FuncOp) -> None:
         self.func = func
@@ -81,14 +89,20 @@ class _Constants:
             if calls and k not in func.states and all(_is_stored(call.operands[k]) for call in calls)
         }
         self.ops: set[Operation] = set()
-        for op in func.body.ops:
+        for op in func.walk():
             if self._can_be_evaluated(op):
                 self.ops.add(op)
 
     def last(self) -> list[Operation]:
         """Those that are computed, and read by what depends on more."""
-        computed = [op for op in self.func.body.ops if op in self.ops and not op.is_fixed]
+        computed = [op for op in self.func.walk() if op in self.ops and not op.is_fixed]
         return [op for op in computed if not self.ops.issuperset(op.result.users)]
+
+    def are_beside(self, op: Operation) -> bool:
+        """Whether what reads it may compute it where it reads it. In loops, nothing is packed while a schedule runs."""
+        body = self.func.body
+        beside = [user.parent is body and not isinstance(user, CallBase) for user in _readers(op.result)]
+        return op.parent is body and all(beside)
 
     def _can_be_evaluated(self, op: Operation) -> bool:
         return op.is_fixed or (
@@ -115,10 +129,20 @@ def _evaluate(ctx: TransformContext, constants: _Constants, op: Operation, growt
             continue
         needed, args = needed_for(here)
         stored = [*(each.result for each in needed if each.stored_array is not None), *args]
-        if not isinstance(here, View) and (_bytes(here.result) or 0) <= growth * sum(_bytes(v) or 0 for v in stored):
+        most = growth if constants.are_beside(here) else max(growth, WIDENED)
+        if not isinstance(here, View) and (_bytes(here.result) or 0) <= most * sum(_bytes(v) or 0 for v in stored):
             fold(ctx, here)
         else:
             waiting += [made for value in here.operands if (made := value.defining_op) in constants.ops]
+
+
+def _readers(value: Value) -> Iterator[Operation]:
+    """What reads a value, or a view of it."""
+    for user in value.users:
+        if isinstance(user, View):
+            yield from _readers(user.result)
+        else:
+            yield user
 
 
 def _bytes(value: Value) -> int | None:
