@@ -43,6 +43,7 @@ from tcpx.payload.diagnostics import (
 from tcpx.payload.ir import Module
 from tcpx.payload.progress import EvaluationProgress
 from tcpx.profiling import Profile, ProfilePart, ProfileRest, ProfileRow, profile
+from tcpx.reasons import Why, WhyLoop, WhyNest, why
 from tcpx.report import Explanation, ExplanationText, explain, html_page
 from tcpx.saved import load_kernel
 from tcpx.source import LineOrigin, Source, emit
@@ -114,6 +115,9 @@ __all__ = [
     "ValueBisection",
     "Variable",
     "VerifyError",
+    "Why",
+    "WhyLoop",
+    "WhyNest",
     "apply_schedule",
     "argument_dtypes",
     "bisect",
@@ -156,4 +160,5 @@ __all__ = [
     "upgrade_schedules",
     "verify_rows",
     "verify_steps",
+    "why",
 ]

@@ -1,6 +1,7 @@
 """tcpx explain: what every statement of a schedule did to a payload."""
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.models import add_specialisation, given_files, specialised_of
+from tcpx.cli.models import SUFFIX, add_specialisation, given_files, given_sizes, specialised_of
 from tcpx.cli.options import (
     Subcommand,
     UsageError,
@@ -45,6 +46,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default="off",
         help="numeric: also evaluate the payload after every step and compare with it before the first; default: off",
     )
+    parser.add_argument(
+        "--why",
+        nargs="?",
+        const="",
+        metavar="NEST",
+        help="say why the innermost loops of this nest, named as by `tcpx profile`, take what they take, by a model of "
+        "the core; without NEST, of the nests that take most of the time",
+    )
+    parser.add_argument("--json", metavar="FILE", help="with --why: write all of it as JSON")
     parser.add_argument("--watch", action="store_true", help="do it again on every save of a file it reads")
 
 
@@ -60,14 +70,54 @@ def _execute(options: argparse.Namespace) -> int:
             raise UsageError(f"there is no transform `{name}` to show (--only)")
     if options.html is not None and (options.step or options.only):
         raise UsageError("a page (--html) shows all steps and has a filter of its own: leave out --step and --only")
+    _check_why(options)
     if not options.watch:
         return _explain(options)[0]
     given = [Path(path) for path in (options.file, options.schedule, *given_files(options).values()) if path]
     return run_on_save(lambda: _explain(options)[1], given)
 
 
+def _check_why(options: argparse.Namespace) -> None:
+    """Raise UsageError for options that do not go together with --why, or need it."""
+    if options.why is None:
+        if options.json is not None:
+            raise UsageError("--json writes what --why says: add --why")
+        return
+    others = {"--html": options.html, "--only": options.only, "--step": options.step, "--func": options.func}
+    found = [name for name, value in others.items() if value]
+    if options.verify != "off":
+        found.append("--verify")
+    if found:
+        raise UsageError(f"--why shows no steps: leave out {' and '.join(found)}")
+
+
+def _why(options: argparse.Namespace) -> tuple[int, list[Path]]:
+    """The loops of a nest, as modelled; the exit status and the files that were read."""
+    sizes: dict[str, int] = {}
+    if Path(options.file).suffix == SUFFIX:
+        module = specialised_of(options)
+    else:
+        module = tcpx.load(options.file)
+        sizes = {name: size for name, size in given_sizes(options).items() if isinstance(size, int)}
+    schedule, params = schedule_of(options), dict(params_of(options))
+    record = tuned_record_of(options, module, schedule)
+    if record is not None:
+        params = record.under(params)
+        print(f"tuned: {record}")
+    found = tcpx.why(
+        module, schedule, options.why, sizes=sizes, params=params, target=options.target, threads=options.threads
+    )
+    _print(found.lines())
+    if options.json is not None:
+        Path(options.json).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+        print(f"wrote {options.json}")
+    return 0, [Path(path) for path in (options.file, options.schedule, *given_files(options).values()) if path]
+
+
 def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
     """Do it once; gives the exit status and the files that were read."""
+    if options.why is not None:
+        return _why(options)
     module = specialised_of(options)
     schedule = schedule_of(options)
     show = tcpx.ExplanationText(frozenset(options.only), frozenset(options.step), _is_coloured(options.color))
@@ -169,9 +219,10 @@ EXPLAIN = Subcommand(
     "denoted and its handles denote, the time, the loop nest after it, and the payload before and after as a diff;\n"
     "`+` marks lines of the nest that are new, `~` those that moved into or out of a loop. As text, or as a page\n"
     "(--html) that also shows which lines of the C each step made. Nothing is compiled. With --watch, a\n"
-    "diagnostic does not end it, and Ctrl-C does, with status 0.",
+    "diagnostic does not end it, and Ctrl-C does, with status 0. --why says of each innermost loop of a nest how long\n"
+    "an iteration takes by port and by latency, the bytes by level of the memory, what bounds it, and what to try.",
     example="tcpx explain examples/digits/digits.tcp -s schedules/digits.tcps --html digits.html",
     add_arguments=_add_arguments,
     execute=_execute,
-    writes=("html",),
+    writes=("html", "json"),
 )

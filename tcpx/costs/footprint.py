@@ -96,13 +96,21 @@ class Sites:
         Each site is fetched again whenever a loop runs whose footprint the cache does not hold; what the next loops out
         do not move stays, and so does what an iteration shares with the next one.
         """
+        return sum(self.by_loop(capacity).values())
+
+    def by_loop(self, capacity: int) -> dict[Operation | None, float]:
+        """The same bytes, by the loop that a site is in."""
+        found: dict[Operation | None, float] = {}
         if self.footprint() <= capacity:
-            return 0.0
+            return found
         footprints: dict[Operation, int] = {}
         for loop in {trip.loop for site in self.found.values() for trip in site.trips}:
             inside = [s for s in self.found.values() if any(trip.loop is loop for trip in s.trips)]
             footprints[loop] = _together(inside, lambda s, loop=loop: _position(s, loop))
-        return sum(_fetched(site, footprints, capacity) for site in self.found.values())
+        for site in self.found.values():
+            loop = site.trips[-1].loop if site.trips else None
+            found[loop] = found.get(loop, 0.0) + _fetched(site, footprints, capacity)
+        return found
 
 
 def _together(sites: Sequence[Site], inside: Callable[[Site], int]) -> int:

@@ -2,6 +2,7 @@
 
     name, vector_bits, vector_registers, l1, l2, l3, l3_rate, parallel_threshold, flags, headers, tolerances
     page:     4096                          bytes of a page of memory; else that many
+    core:     zen4                          how its instructions run, a file of `ports/`; else the usual way
     memory_rates: [140, 270]     bytes that one core and all read in the time of 64 vector FMAs; else unknown
     base:     x86_avx512.yaml               the table that has what this one does not say; types, rows and helpers add
     include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
@@ -32,6 +33,7 @@ from tcpx.machine import CACHES
 from tcpx.plurals import counted
 from tcpx.processor import Processor
 from tcpx.target.calibration import NUMBERS, USUAL_PAGE, digest_of, memory_rates
+from tcpx.target.cores import USUAL, available_cores
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow, read_kernel
 from tcpx.target.predicted_costs import Machine, completed
@@ -52,13 +54,14 @@ _PROCESSOR_ENTRY = ("vendor", "family", "models")
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
 _RATES = "memory_rates"
 _PAGE = "page"
+_CORE = "core"
 _SHARED_KEYS = ("types", "rows", "helpers", "kernels", "tolerances")
 _PROCESSOR_KEYS = ("processors", "found_on")
 """Which processors a table is for: not those of its base."""
 _DERIVED_KEYS = (
     *("name", "base", "flags", "headers", "cpu_flags", *_PROCESSOR_KEYS, "slow", "costs"),
     *_SIZES,
-    *(_RATES, _PAGE),
+    *(_RATES, _PAGE, _CORE),
     *_SHARED_KEYS,
 )
 _KEYS = (*_DERIVED_KEYS, "include", "features")
@@ -210,6 +213,7 @@ def target_of(root: Node, folder: Path, features: tuple[str, ...] | None, number
         is_installed=folder.resolve() == TABLES.resolve(),
         memory_rates=_memory_rates(fields),
         page=_page(fields),
+        core=_core(fields),
         numbers=numbers,
     )
 
@@ -235,6 +239,15 @@ def _costs(fields: Mapping[str, Node]) -> Costs:
 
 def _memory_rates(fields: Mapping[str, Node]) -> tuple[int, int]:
     return memory_rates(fields[_RATES]) if _RATES in fields else (0, 0)
+
+
+def _core(fields: Mapping[str, Node]) -> str:
+    if _CORE not in fields:
+        return USUAL
+    name = fields[_CORE].text()
+    if name not in available_cores():
+        raise unknown_name("core", name, available_cores(), where=fields[_CORE].where)
+    return name
 
 
 def _page(fields: Mapping[str, Node]) -> int:

@@ -69,6 +69,12 @@ class Node:
             result[key] = Node(value, f"{self.where}.{key}" if not self.where.endswith(" ") else f"{self.where}{key}")
         return result
 
+    def pairs(self) -> list[tuple[str, Node]]:
+        """The entries of a mapping whose keys are texts or numbers, the keys as text."""
+        if not _is_mapping(self.value):
+            raise self.fail("a mapping")
+        return [(str(key), Node(value, f"{self.where}.{key}")) for key, value in self.value.items()]
+
     def items(self) -> list[Node]:
         """The entries of a list."""
         if not _is_list(self.value):

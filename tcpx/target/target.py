@@ -10,6 +10,7 @@ from tcpx.plurals import counted
 from tcpx.processor import hidden_note, missing_flags
 from tcpx.records import brief
 from tcpx.target.calibration import USUAL_PAGE, digest_of
+from tcpx.target.cores import USUAL
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow
 from tcpx.target.recipe_costs import Costs
@@ -63,6 +64,8 @@ class Target:
     be called alike."""
     memory_rates: tuple[int, int] = (0, 0)
     page: int = USUAL_PAGE
+    core: str = USUAL
+    """What `tcpx.target.cores` calls the core that runs its instructions."""
     numbers: str = field(default="", repr=False)
     """What the machine of `native` has that differs from the table, as JSON; empty for a target by name."""
     _names: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -48,6 +49,41 @@ def test_explain(files: SimpleNamespace, tcpx_command: Command) -> None:
     new = [line.strip() for line in first.splitlines() if line.startswith("  + ")]
     assert len(new) == 1
     assert " in 0 to N step 8" in new[0]
+
+
+def test_why(files: SimpleNamespace, tcpx_command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "why.json"
+    options = ("-s", files.schedule, "--target", "zen4", "--size", "N=64", "--json", str(page))
+    done = tcpx_command("explain", files.payload, "--why", *options)
+    assert (done.status, done.err) == (0, "")
+    head, core, *lines = done.out.splitlines()
+    assert head.startswith("@axpy for zen4 at N = 64: ")
+    assert core == "core: AMD Zen 4"
+    assert lines[-1] == f"wrote {page}"
+    for word in ("throughput", "latency", "bytes", "bound", "next"):
+        assert any(line.startswith(f"    {word}") for line in lines), word
+    held = json.loads(page.read_text())
+    assert held["sizes"] == {"N": 64}
+    name = held["nests"][0]["name"]
+    assert tcpx_command("explain", files.payload, "--why", name, *options[:-2]).out.count(f" {name}: ") == 1
+    done = tcpx_command("explain", files.payload, "--why", "nest", *options[:-2])
+    assert done.status == 1
+    assert "@axpy has no nest `nest`" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--json", "x.json"), "--json writes what --why says: add --why"),
+        (("--why", "--step", "1"), "--why shows no steps: leave out --step"),
+    ],
+)
+def test_what_does_not_go_together_with_why(
+    files: SimpleNamespace, tcpx_command: Command, options: tuple[str, ...], message: str
+) -> None:
+    done = tcpx_command("explain", files.payload, *options)
+    assert done.status == 2
+    assert message in done.err
 
 
 def test_colours_where_they_are_asked_for(files: SimpleNamespace, tcpx_command: Command) -> None:

@@ -1,0 +1,158 @@
+"""What bounds an innermost loop, and what to try next."""
+
+from math import ceil
+from typing import Final
+
+from tcpx.costs.loop_cycles import DIVIDER
+from tcpx.costs.nests import InnerLoop
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.records import frozen
+
+LEVELS: Final = {"l2": "L2", "l3": "L3", "memory": "memory bandwidth"}
+_MOVES: Final = (
+    ("shuffle", "unpack", "shuffle_across", "shuffle_bytes", "extract_part", "insert_part", "insert_lane", "pack")
+    + ("broadcast", "broadcast_scalar", "to_scalar", "from_scalar")
+)  # fmt: skip
+"""Classes of instructions that move lanes."""
+_CASTS: Final = (
+    ("widen", "narrow", "narrow_i64", "convert", "convert_widened", "convert_narrowed")
+    + ("convert_scalar", "scalar_to_float", "float_to_scalar")
+)  # fmt: skip
+"""Classes of instructions that convert."""
+_PRODUCTS: Final = ("fma", "dot", "dot_bf16")
+_MOST: Final = 0.5
+"""The part of the arithmetic from which a kind of it is what takes the time."""
+_SCALAR_BITS: Final = 128
+
+
+@frozen
+class Bound:
+    """What a loop takes its time for, and a step that changes it."""
+
+    what: str
+    next: str
+
+
+def bound_of(inner: InnerLoop) -> Bound:
+    """The bound of a loop."""
+    iteration = inner.iteration
+    level = max(inner.transfer, key=lambda name: inner.transfer[name])
+    if inner.transfer[level] > iteration.cycles:
+        return Bound(LEVELS[level], _beyond(level, inner))
+    if iteration.latency > iteration.throughput:
+        return _waiting(inner)
+    parts = {
+        "compute": iteration.compute_cycles,
+        "divider": iteration.divider_cycles,
+        "loads": iteration.load_cycles,
+        "stores": iteration.store_cycles,
+        "entry": iteration.entry,
+    }
+    most = max(parts, key=lambda name: parts[name])
+    if iteration.spilled and most in ("loads", "stores"):
+        most = "spilled"
+    return _BOUNDS[most](inner) if most in _BOUNDS else _computing(inner)
+
+
+def _beyond(level: str, inner: InnerLoop) -> str:
+    outer = _outer_name(inner.loop)
+    if level == "memory":
+        return "fuse what writes these data, or reads them next, into the loop (`fuse`), or `stream` the result"
+    size = {"l2": "half of L1", "l3": "half of L2"}[level]
+    return f"tile the loops round {outer} so that what they read again fits into {size} (`tile`, `promote`, `pack`)"
+
+
+def _waiting(inner: InnerLoop) -> Bound:
+    iteration = inner.iteration
+    chain = " -> ".join(_shortened(iteration.chain))
+    what = f"the latency of the chain {chain}{', through memory' if iteration.through_memory else ''}"
+    times = ceil(iteration.latency / max(iteration.throughput, 1e-9))
+    outer = _outer_name(inner.loop)
+    if iteration.through_memory:
+        advice = f"`scan_in_lanes`, or {times} rows at once: `unroll_and_jam({outer}, factor: {times})`"
+        return Bound(what, advice)
+    return Bound(
+        what,
+        f"{times} such chains at once: a register tile of {times} times as many results (`tile`, or"
+        f" `unroll_and_jam({outer}, factor: {times})`), or `split_reduction` with {times} times the `factor`",
+    )
+
+
+def _shortened(chain: tuple[str, ...]) -> list[str]:
+    """The names of a chain, with a number for those that follow each other."""
+    found: list[tuple[str, int]] = []
+    for name in chain:
+        if found and found[-1][0] == name:
+            found[-1] = name, found[-1][1] + 1
+        else:
+            found.append((name, 1))
+    return [name if count == 1 else f"{count} x {name}" for name, count in found]
+
+
+def _computing(inner: InnerLoop) -> Bound:
+    iteration = inner.iteration
+    memory = iteration.core.loads | iteration.core.stores
+    computing = {port: held for port, held in iteration.ports.items() if port not in memory and port != DIVIDER}
+    busy = sorted(port for port, held in computing.items() if held > 0.99 * iteration.compute_cycles)
+    what = f"port {busy[0]}" if len(busy) == 1 else f"ports {', '.join(busy[:-1])} and {busy[-1]}"
+    return Bound(what, _fewer_operations(inner))
+
+
+def _fewer_operations(inner: InnerLoop) -> str:
+    classes = inner.iteration.classes
+    total = sum(classes.values()) or 1.0
+    if inner.iteration.widest <= _SCALAR_BITS < inner.target.vector_bits:
+        return "the loop computes one element at a time: `vectorize`"
+    if sum(classes.get(name, 0.0) for name in _PRODUCTS) > _MOST * total:
+        return (
+            "nothing in this loop: it multiplies and adds as fast as the core can; fewer operations, or narrower ones"
+        )
+    if sum(classes.get(name, 0.0) for name in _MOVES) > _MOST * total:
+        return "lanes are moved: read what lies contiguous along the lanes (`transpose_result`, `pack`, `promote`)"
+    if sum(classes.get(name, 0.0) for name in _CASTS) > _MOST * total:
+        return "values are converted: convert once outside of the loop (`promote`, `pack`), or `fold_cast`"
+    most = max(classes, key=lambda name: classes[name], default="")
+    return f"fewer operations of the kind `{most}`; `fuse` a loop that waits for memory into this one"
+
+
+def _divided(inner: InnerLoop) -> Bound:
+    return Bound(
+        "the divider", "multiply by the reciprocal where one divisor serves several; nothing else divides faster"
+    )
+
+
+def _loading(inner: InnerLoop) -> Bound:
+    if sum(inner.iteration.classes.get(name, 0.0) for name in _PRODUCTS):
+        return Bound(
+            "L1 loads", "a register tile of more results for each element that is read (`tile`, `unroll_and_jam`)"
+        )
+    return Bound("L1 loads", "compute what reads the same elements in one loop: `fuse_elementwise`, `fuse_siblings`")
+
+
+def _storing(inner: InnerLoop) -> Bound:
+    return Bound("L1 stores", "keep the result in registers for what reads it: `fuse` the reader into this loop")
+
+
+def _entering(inner: InnerLoop) -> Bound:
+    name = inner.loop.name or inner.loop.opcode
+    return Bound("the front end", f"fewer instructions: `unroll({name}, factor: 4, explicit: false)`, wider vectors")
+
+
+def _spilling(inner: InnerLoop) -> Bound:
+    held = inner.target.vector_registers
+    return Bound("spilled registers", f"a register tile of at most {held - 2} vectors with its operands (`tile`)")
+
+
+_BOUNDS: Final = {
+    "divider": _divided,
+    "loads": _loading,
+    "stores": _storing,
+    "entry": _entering,
+    "spilled": _spilling,
+}
+
+
+def _outer_name(loop: Loop) -> str:
+    """The name of the loop round another one."""
+    outer = next((op for op in loop.ancestors() if isinstance(op, Loop)), None)
+    return outer.name if outer is not None and outer.name else "the loop round it"

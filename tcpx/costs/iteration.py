@@ -1,0 +1,440 @@
+"""One iteration of an innermost loop: the instructions that compilers make of its rows, and what waits for what.
+
+What does not change from iteration to iteration is computed before the loop. A scalar that is read and repeated over
+the lanes is one load. A load that one instruction uses is its operand. What a loop carries, and memory that it reads
+after an iteration before wrote it, is a chain.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final
+
+from tcpx.costs.chains import slowest_cycle
+from tcpx.costs.loop_cycles import LoopCycles
+from tcpx.costs.operations import taken
+from tcpx.costs.ports import Pressure, cycles_by_port
+from tcpx.costs.registers import Registers
+from tcpx.costs.row_uses import COUNTS, MEMORY, VALUES, RowUses, lanes_counted, row_uses
+from tcpx.payload.ir import Attribute, Block, Operation, Value
+from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
+from tcpx.payload.ops.index import Bind
+from tcpx.payload.runs import bound
+from tcpx.payload.sizes import Dim, Size, evaluate, to_text, variables
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType, dtype_of
+from tcpx.records import frozen
+from tcpx.target import InstructionRow, Target
+
+_LITERAL: Final = "literal"
+_REGROUPED: Final = ("a + b", "a & b", "a | b", "a ^ b")
+"""Operations on integers that compilers compute in another order, so that a chain of several waits for one."""
+_SPLAT: Final = "splat"
+_SPLAT_BITS: Final = 32
+"""The least bits that a load repeats over a vector without another instruction."""
+_MOST_POINTERS: Final = 13
+"""General registers that hold addresses in a loop; what is beyond is read from the stack."""
+_SCALES: Final = (1, 2, 4, 8)
+"""What an address may multiply a register by."""
+_COPIED_BITS: Final = 256
+_LINE_BITS: Final = 512
+_MOST_DISTANT: Final = 4
+"""Iterations after which what is written counts as read again."""
+Waits = dict[object, tuple[float, tuple[str, ...]]]
+"""Cycles since what is carried was there, by what that is, and the names of rows in between."""
+
+
+def loop_cycles(loop: Loop, sizes: Mapping[str, int], target: Target) -> LoopCycles:
+    """An iteration of a loop that has no loops inside but those of one iteration."""
+    return _Iteration(target, row_uses(target), loop).cycles(sizes)
+
+
+def block_cycles(ops: Sequence[Operation], sizes: Mapping[str, int], target: Target) -> LoopCycles:
+    """Operations that stand one after the other outside of innermost loops, as if they were run again and again."""
+    return _Iteration(target, row_uses(target), None).straight(ops, sizes)
+
+
+@frozen
+class _Stored:
+    """What a chain through memory leads through: an element of a buffer, by its place in this iteration."""
+
+    buffer: Value
+    place: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Iteration:
+    """What is known of an iteration while its operations are looked at in order."""
+
+    target: Target
+    uses: RowUses
+    loop: Loop | None
+    pressure: Pressure = field(default_factory=lambda: defaultdict(float))
+    classes: Counter[str] = field(default_factory=Counter[str])
+    places: float = 0.0
+    bytes: int = 0
+    widest: int = 0
+    varying: set[Value] = field(default_factory=set[Value])
+    repeated: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    """Vectors of one scalar that are loads, and the scalar."""
+    counted: set[object] = field(default_factory=set[object])
+    """Computations of masks, which all accesses of as many lanes share."""
+    waits: dict[Value, Waits] = field(default_factory=dict[Value, Waits])
+    edges: dict[tuple[object, object], tuple[float, tuple[str, ...]]] = field(
+        default_factory=dict[tuple[object, object], tuple[float, tuple[str, ...]]]
+    )
+    written: set[Value] = field(default_factory=set[Value])
+    strides: set[int] = field(default_factory=set[int])
+    bases: set[object] = field(default_factory=set[object])
+    rows: list[Operation] = field(default_factory=list[Operation])
+
+    def cycles(self, sizes: Mapping[str, int]) -> LoopCycles:
+        loop = self.loop
+        if loop is None:
+            return self._result(0)
+        for number, dest in enumerate(loop.destinations):
+            if loop.yields_to(number) and not isinstance(dest.type, BufferType):
+                self.varying.add(dest)
+                self.waits[dest] = {number: (0.0, ())}
+        self._visit(loop.body, sizes)
+        self._control(loop)
+        return self._result(self._spill(loop))
+
+    def straight(self, ops: Sequence[Operation], sizes: Mapping[str, int]) -> LoopCycles:
+        for op in ops:
+            self.varying.update(op.results)
+        self._operations(ops, sizes)
+        return self._result(0)
+
+    # operations
+
+    def _visit(self, block: Block, sizes: Mapping[str, int]) -> None:
+        self.written |= {value for op in block.ops for value in _memory_written(op)}
+        self._operations(block.ops, sizes)
+
+    def _operations(self, ops: Sequence[Operation], sizes: Mapping[str, int]) -> None:
+        for op in ops:
+            match op:
+                case Bind():
+                    sizes = bound(op, sizes)
+                    self._scalar("alu", 1)
+                case Conditional():
+                    self._branch(op, sizes)
+                case StYield():
+                    self._yield(op)
+                case Loop():
+                    self._once(op, sizes)
+                case _ if "row" in op.attributes:
+                    self._row(op, sizes)
+                case OnSubset() if op.work != 0:
+                    self._copied(evaluate(op.work, sizes), op)
+                case _:
+                    continue
+
+    def _branch(self, op: Conditional, sizes: Mapping[str, int]) -> None:
+        self._scalar("branch", 1)
+        block = taken(op, sizes, self.target)
+        self._visit(block, sizes)
+        end = block.terminator
+        for value, result in zip(end.operands if end is not None else (), op.results, strict=False):
+            self.varying.add(result)
+            self.waits[result] = self.waits.get(value, {})
+
+    def _once(self, loop: Loop, sizes: Mapping[str, int]) -> None:
+        """A loop of one iteration, of which the C has only the body."""
+        for init, dest in zip(loop.operands, loop.destinations, strict=True):
+            if init in self.varying:
+                self.varying.add(dest)
+            self.waits[dest] = self.waits.get(init, {})
+        self._visit(loop.body, {**sizes, loop.var.name: evaluate(loop.var.lower, sizes)})
+        for number, result in enumerate(loop.results):
+            for op in loop.yields_to(number):
+                self.varying.add(result)
+                self.waits[result] = self.waits.get(op.operands[0], {})
+
+    def _row(self, op: Operation, sizes: Mapping[str, int]) -> None:
+        if op.attributes["row"] == _LITERAL:
+            held = op.attributes.get("value")
+            if isinstance(held, Size) and self._varies(held):
+                self.varying.update(op.results)
+                self._scalar("alu", 1)
+            return
+        row = self._row_of(op)
+        self.rows.append(op)
+        if self._is_invariant(op):
+            return
+        self.varying.update(op.results)
+        if self._is_repeated_load(op, row):
+            return
+        if row.kind.startswith("prefetch"):
+            self._scalar("prefetch", _lines(op, sizes))
+            return
+        self._count(op, row)
+        if isinstance(op, OnSubset):
+            self._address(op, sizes)
+        self._chain(op, row, sizes)
+
+    def _row_of(self, op: Operation) -> InstructionRow:
+        return self.target.row(str(op.attributes["row"]))
+
+    def _varies(self, dim: Dim) -> bool:
+        name = self.loop.var.name if self.loop is not None else ""
+        return not isinstance(dim, int) and any(held.name == name for held in variables(dim))
+
+    def _is_invariant(self, op: Operation) -> bool:
+        """Whether it gives the same in each iteration, so that compilers move it out of the loop."""
+        if self.loop is None or not op.results or any(value in self.varying for value in op.operands):
+            return False
+        dims = (dim for held in op.attributes.values() for dim in _dims(held))
+        return not any(map(self._varies, dims)) and not any(_root(value) in self.written for value in op.operands)
+
+    def _is_repeated_load(self, op: Operation, row: InstructionRow) -> bool:
+        """Whether it repeats over the lanes what a load of the same iteration gives: the load does that."""
+        if row.kind != _SPLAT or not op.operands or op.operands[0] not in self.varying:
+            return False
+        source = op.operands[0]
+        made_by = source.defining_op
+        if made_by is None or not isinstance(made_by, OnSubset) or "row" not in made_by.attributes:
+            return False
+        held = self._row_of(made_by)
+        lanes = held.result.lanes if held.result is not None else 0
+        if held.kind != "load" or lanes * dtype_of(source.type).bits < _SPLAT_BITS:
+            return False
+        self.repeated[op.results[0]] = source
+        self.waits[op.results[0]] = self.waits.get(source, {})
+        return True
+
+    # ports
+
+    def _scalar(self, name: str, count: float) -> None:
+        """Instructions on scalars."""
+        self._use(name, 64, count, count)
+
+    def _use(self, name: str, bits: int, count: float, entering: float) -> None:
+        """So many instructions of a class, of which so many enter the core alone."""
+        cost = self.uses.core.cost(name, bits)
+        self.places += cost.places * entering
+        for use in cost.uses:
+            self.pressure[use.ports] += use.cycles * count
+
+    def _copied(self, elements: int, op: OnSubset) -> None:
+        """Memory that is copied as it lies, a vector at a time."""
+        bits = elements * dtype_of(op.subset_of.type).bits
+        vectors = -(-bits // _COPIED_BITS)
+        self.bytes += 2 * bits // 8
+        self._use("load", _COPIED_BITS, vectors, vectors)
+        self._use("store", _COPIED_BITS, vectors, vectors)
+
+    def _count(self, op: Operation, row: InstructionRow) -> None:
+        """What its instructions do on ports."""
+        moving = self._moving(op, row)
+        folded = self.copies_of_operand(op)
+        for number, (step, roots) in enumerate(self.uses.of(row).steps):
+            is_memory = step.name in MEMORY
+            if not is_memory and (not roots & moving or self._is_counted(op, row, number, roots)):
+                continue
+            count = folded if folded and step.name == "load" else step.lanes
+            self._use(step.name, step.bits, count, 0 if folded and step.name == "load" else count)
+            self.widest = max(self.widest, step.bits)
+            if is_memory:
+                self.bytes += step.bits // 8 * (count if step.name == "load" else 1)
+            else:
+                cost = self.uses.core.cost(step.name, step.bits)
+                self.classes[step.name] += round(sum(use.cycles for use in cost.uses))
+
+    def _is_counted(self, op: Operation, row: InstructionRow, number: int, roots: frozenset[str]) -> bool:
+        """Whether it computes a mask of lanes that another access has computed."""
+        if not roots <= COUNTS:
+            return False
+        key = row.kind.removesuffix("store").removesuffix("load"), number
+        known = (*key, *(to_text(lanes_counted(op, name)) for name in sorted(roots)))
+        if known in self.counted:
+            return True
+        self.counted.add(known)
+        return False
+
+    def _moving(self, op: Operation, row: InstructionRow) -> set[str]:
+        """The placeholders of a row that change from iteration to iteration."""
+        found = {name for name, value in _values(op, row) if value in self.varying}
+        lanes = (name for name in COUNTS if name in row.placeholders)
+        return found | {name for name in lanes if self._varies(lanes_counted(op, name))}
+
+    def copies_of_operand(self, op: Operation) -> int:
+        """How many instructions have this load as their operand: the one that uses it, or both; 0 where it is a load of
+        its own."""
+        if len(op.results) != 1 or not isinstance(op, OnSubset):
+            return 0
+        value = op.results[0]
+        users = [user for user, _ in value.uses]
+        if len(users) == 1 and users[0].results and users[0].results[0] in self.repeated:
+            users = [user for user, _ in users[0].results[0].uses]
+            return int(len(users) == 1 and not isinstance(users[0], OnSubset | StYield))
+        if len(users) == 1:
+            return int(self._is_last_load(users[0], value))
+        return len(users) if len(users) == 2 and all(self._reads_last(user, value) for user in users) else 0
+
+    def _is_last_load(self, user: Operation, value: Value) -> bool:
+        """Whether a value is the last of those that an instruction uses alone and that are loads: one may lie in
+        memory."""
+        if isinstance(user, OnSubset | StYield) or "row" not in user.attributes:
+            return False
+        loads = [held for held in user.operands if isinstance(held.defining_op, OnSubset) and len(held.uses) == 1]
+        return loads[-1:] == [value]
+
+    def _reads_last(self, user: Operation, value: Value) -> bool:
+        """Whether a value is the last operand of the only instruction of a row, which may lie in memory."""
+        if user.attributes.get("row") in (None, _LITERAL):
+            return False
+        row = self._row_of(user)
+        places = [name for name, held in _values(user, row) if held is value]
+        use = self.uses.of(row)
+        return len(use.steps) == len(places) == 1 and use.steps[0][0].operands[-1:] == (use.trace.sources[places[0]],)
+
+    def _address(self, op: OnSubset, sizes: Mapping[str, int]) -> None:
+        """How far the address moves in an iteration, and which register it is counted from."""
+        buffer = op.subset_of.type
+        if not isinstance(buffer, BufferType) or self.loop is None:
+            return
+        here, there = self._place(op.subset, sizes, 0), self._place(op.subset, sizes, 1)
+        strides = [evaluate(stride, sizes) for stride in buffer.strides]
+        moved = abs(sum((b - a) * stride for a, b, stride in zip(here, there, strides, strict=True)))
+        if moved:
+            self.strides.add(moved * buffer.dtype.bytes)
+        rows = (to_text(o) for o, s in zip(op.subset.offsets, buffer.strides, strict=True) if not isinstance(s, int))
+        self.bases.add((op.subset_of, *rows))
+
+    def _control(self, loop: Loop) -> None:
+        """The loop itself: its variable, further addresses, and a branch."""
+        least = min(self.strides, default=1)
+        apart = [stride for stride in self.strides if stride / least not in _SCALES]
+        self._scalar("alu", (1 + len(apart)) / loop.unrolled)
+        self._scalar("branch", 1 / loop.unrolled)
+        self._scalar("load", max(0, len(self.bases) - _MOST_POINTERS))
+
+    def _spill(self, loop: Loop) -> int:
+        """Vectors for which there is no register: those that do not change are operands in memory, others are stored
+        and loaded."""
+        folded = {op.results[0] for op in self.rows if self.copies_of_operand(op)}
+        needed = Registers(loop, self.rows, self.varying, self.repeated, folded).needed()
+        spilled = max(0, needed.most - self.target.vector_registers)
+        stored = max(0, spilled - needed.constant)
+        self._use("load", self.target.vector_bits, spilled, 0)
+        self._use("store", self.target.vector_bits, stored, stored)
+        return spilled
+
+    # chains
+
+    def _chain(self, op: Operation, row: InstructionRow, sizes: Mapping[str, int]) -> None:
+        """How long its result waits for what the loop carries."""
+        if self.loop is None:
+            return
+        found = self._waits_of(op, row)
+        if not isinstance(op, OnSubset):
+            pass
+        elif not op.results:
+            self._store(op, found, sizes)
+        elif _root(op.subset_of) in self.written:
+            read = _Stored(_root(op.subset_of), self._place(op.subset, sizes, 0))
+            found[read] = float(self.uses.core.forward), ()
+        if found and op.results:
+            self.waits[op.results[0]] = found
+
+    def _waits_of(self, op: Operation, row: InstructionRow) -> Waits:
+        latencies = self.uses.of(row).latencies
+        is_integer = row.result is not None and row.result.dtype[:2] in ("si", "ui")
+        is_regrouped = is_integer and row.semantics in _REGROUPED
+        found: Waits = {}
+        for name, value in _values(op, row):
+            for start, (cycles, rows) in self.waits.get(value, {}).items():
+                is_beside = is_regrouped and set(rows) == {row.name}
+                before = 0.0 if is_beside else cycles
+                later = before + latencies.get(name, 0.0)
+                if start not in found or later > found[start][0]:
+                    found[start] = later, (row.name,) if is_beside else (*rows, row.name)
+        return found
+
+    def _store(self, op: OnSubset, found: Waits, sizes: Mapping[str, int]) -> None:
+        """What the next iterations read of what is written."""
+        for distance in range(1, _MOST_DISTANT + 1):
+            end = _Stored(_root(op.subset_of), self._place(op.subset, sizes, -distance))
+            if end in found:
+                cycles, rows = found[end]
+                self._edge(end, end, cycles / distance, rows)
+
+    def _place(self, tile: Tile, sizes: Mapping[str, int], moved: int) -> tuple[int, ...]:
+        """The first element of a subset in an iteration so many further."""
+        if self.loop is None or not moved:
+            return tuple(evaluate(offset, sizes) for offset in tile.offsets)
+        var = self.loop.var
+        at = {**sizes, var.name: sizes.get(var.name, 0) + evaluate(var.step, sizes) * moved}
+        return tuple(evaluate(offset, at) for offset in tile.offsets)
+
+    def _yield(self, op: StYield) -> None:
+        loop, dest = self.loop, op.operands[1]
+        if loop is None or dest not in loop.destinations:
+            return
+        number = loop.destinations.index(dest)
+        for start, (cycles, rows) in self.waits.get(op.operands[0], {}).items():
+            self._edge(start, number, cycles, rows)
+
+    def _edge(self, start: object, end: object, cycles: float, rows: tuple[str, ...]) -> None:
+        known = self.edges.get((start, end))
+        if known is None or cycles > known[0]:
+            self.edges[start, end] = cycles, rows
+
+    def _result(self, spilled: int) -> LoopCycles:
+        latency, cycle = slowest_cycle({pair: held[0] for pair, held in self.edges.items()})
+        chain: list[str] = []
+        for start, end in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True):
+            chain += self.edges[start, end][1]
+        return LoopCycles(
+            ports=cycles_by_port(self.pressure),
+            entry=self.places / self.uses.core.width,
+            latency=latency,
+            chain=tuple(chain),
+            bytes=self.bytes,
+            spilled=spilled,
+            through_memory=any(isinstance(start, _Stored) for start in cycle),
+            classes=self.classes,
+            widest=self.widest,
+            core=self.uses.core,
+        )
+
+
+def _values(op: Operation, row: InstructionRow) -> list[tuple[str, Value]]:
+    """The placeholders of a row that stand for values, and the values."""
+    values = [value for value in op.operands if not isinstance(value.type, BufferType)]
+    names = [name for name in row.placeholders if name in VALUES]
+    return list(zip(names, values, strict=False))
+
+
+def _dims(held: Attribute) -> Sequence[Dim]:
+    if isinstance(held, Tile):
+        return (*held.offsets, *held.sizes)
+    if isinstance(held, Size):
+        return (held,)
+    return [dim for dim in held if isinstance(dim, Size)] if isinstance(held, tuple) else ()
+
+
+def _memory_written(op: Operation) -> Sequence[Value]:
+    """The memory that an operation writes."""
+    if isinstance(op, OnSubset) and not op.results:
+        return (_root(op.subset_of),)
+    return [value for region in op.regions for inner in region.ops for value in _memory_written(inner)]
+
+
+def _root(value: Value) -> Value:
+    """The memory that a buffer is a part of."""
+    while value.defining_op is not None and value.defining_op.operands and isinstance(value.type, BufferType):
+        value = value.defining_op.operands[0]
+    return value
+
+
+def _lines(op: Operation, sizes: Mapping[str, int]) -> int:
+    """The lines of a subset that is prefetched."""
+    tile = op.attributes.get("subset")
+    if not isinstance(tile, Tile):
+        return 1
+    *rows, columns = (max(1, evaluate(size, sizes)) for size in tile.sizes)
+    return prod(rows) * -(-columns * dtype_of(op.operands[-1].type).bits // _LINE_BITS)
