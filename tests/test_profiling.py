@@ -154,6 +154,36 @@ def test_a_pattern_that_is_recognized_asks_for_what_its_parts_do() -> None:
     assert row.padding < 0.1 * row.operations
 
 
+LAYERS = """\
+func @f(%x: tensor<[M]x8xf32>) -> tensor<[M]x8xf32> symbols [M] {
+  %a = tcp.mul(%x, %x) : tensor<[M]x8xf32>
+  %b = tcp.add(%a, %x) : tensor<[M]x8xf32>
+  %c = tcp.mul(%b, %b) : tensor<[M]x8xf32>
+  %d = tcp.add(%c, %b) : tensor<[M]x8xf32>
+  tcp.return(%d)
+}
+"""
+OUTLINES = """\
+language 2
+schedule s(root: func) {
+  for op in match some add in root {
+    outline(op)
+  }
+  optional canonicalize(root)
+}
+"""
+
+
+def test_equal_functions_ask_for_what_all_their_calls_do() -> None:
+    """Two operations of the payload run in one function: what both ask for is no padding of the first."""
+    found = tcpx.profile(
+        tcpx.parse(LAYERS), tcpx.parse_schedule(OUTLINES), arrays(16, 8, 1)[0], target="generic", seconds=0.0
+    )
+    (row,) = (row for row in found.rows if row.function != "f")
+    assert (row.runs, row.operations, row.issued, row.padding) == (2, 2 * 16 * 8, 2 * 16 * 8, 0)
+    assert sum(row.operations for row in found.rows) == 4 * 16 * 8
+
+
 def test_many_calls_are_thinned() -> None:
     times = CallTimes(clocks_of(("f", "", ())), threads=1)
     counted = np.array([[0, 1], [0, 1], [1, 1], [1, 1]], np.int64)

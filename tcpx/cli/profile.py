@@ -55,7 +55,9 @@ def _execute(options: argparse.Namespace) -> int:
             rows = shown_rows(found, limits)
     print("\n".join(text_of(found, rows)))
     if options.json is not None:
-        Path(options.json).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+        held = found.as_json()
+        held["limits"] = [{"seconds": row.limit_s, "set_by": row.limited_by, "part": row.fraction} for row in rows]
+        Path(options.json).write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
         print(f"wrote {options.json}")
     if options.html is not None:
         Path(options.html).write_text(profile_page(found, rows, limits), encoding="utf-8")

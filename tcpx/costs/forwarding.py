@@ -1,32 +1,36 @@
-"""What becomes of operations of a payload that a schedule or the lowering replaces by others: the others ask for what
-they asked for."""
+"""Where a kernel does what a payload asks for, of operations that were replaced by others: those ask for it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from tcpx.costs.operations import Operations
-from tcpx.costs.work import Account, Asked, Place
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.costs.visits import Run
+from tcpx.costs.work import Asked, Place, account
+from tcpx.payload.ir import FuncOp, Module, Operation, Value
 
 
-def issuing(account: Account) -> set[Place]:
-    """The places of a payload for which a kernel issues anything."""
-    return {place for places in account.values() for place, work in places.items() if work.issued}
+def forwarded(asked: Asked, payload: Module, kernel: Iterable[Run]) -> Asked:
+    """What a payload asks for, by places for which a kernel that was made of a copy of it issues anything.
 
-
-def forwarded(asked: Asked, funcs: Iterable[FuncOp], issued: Collection[Place]) -> Asked:
-    """What places that issue nothing ask for is asked for by the next ones that read what these compute and issue
-    something: a recognized pattern, such as of a GELU, is written where its last operation was. What depends on no
-    argument, and is computed at compile time, is asked for by nobody."""
+    A place that issues nothing may have become part of others: of an equal layer, which runs for both, of a fused
+    operation, whose origins have it. Else the next one that reads what it computes and issues something asks for it: a
+    recognized pattern, such as a GELU, is written where its last operation was. What depends on no argument is computed
+    at compile time, and nobody asks for it.
+    """
+    kernel = list(kernel)
+    issued = {place for places in account({}, kernel).values() for place in places}
+    owners: dict[Place, Place] = {place: place for place in issued}
+    numbered = [op.location for op in payload.walk()]  # as the origins of the copy are
+    for op in (op for run in kernel for op in run.ops if op.written_at in issued):
+        for origin in op.origins:
+            if origin < len(numbered):
+                owners.setdefault(numbered[origin], op.written_at)
+    readers = [_readers(func) for func in payload.reached(payload.main)]
     found: dict[Place, Operations] = defaultdict(Operations)
-    found.update((place, operations) for place, operations in asked.items() if place in issued)
-    readers = {func: _readers(func) for func in funcs}
     for place, operations in asked.items():
-        if place in issued:
-            continue
-        next_place = next((at for held in readers.values() if (at := _next(place, held, issued)) is not None), None)
-        if next_place is not None:
-            found[next_place] = found[next_place] + operations
+        owner = next((at for held in readers if (at := _owner(place, held, owners)) is not None), None)
+        if owner is not None:
+            found[owner] = found[owner] + operations
     return found
 
 
@@ -50,14 +54,13 @@ def _read(op: Operation) -> list[Value]:
     return [value for inner in op.walk() for value in inner.operands]
 
 
-def _next(place: Place, readers: Mapping[Place, list[Place]], issued: Collection[Place]) -> Place:
-    """The first place that issues something on the way to the results; None for none."""
-    seen, pending = {place}, [place] if place in readers else []
+def _owner(place: Place, readers: Mapping[Place, list[Place]], owners: Mapping[Place, Place]) -> Place:
+    """The owner of a place, or of the next one on the way to the results that has one; None for none."""
+    seen, pending = {place}, [place]
     for at in pending:
-        for reader in readers.get(at, []):
-            if reader in issued:
-                return reader
-            if reader not in seen:
-                seen.add(reader)
-                pending.append(reader)
+        if at in owners:
+            return owners[at]
+        new = [reader for reader in readers.get(at, []) if reader not in seen]
+        seen.update(new)
+        pending += new
     return None

@@ -1,5 +1,6 @@
-"""How often a kernel runs each block at given sizes: loops count as many times as their first iterations, branches as
-the side that is taken, the larger one where only the elements tell."""
+"""How often a kernel runs each block at given sizes: loops count as many times as their middle iterations, which have
+the mean length where inner loops go over a triangle; branches as the side that is taken, the larger one where only the
+elements tell."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -86,5 +87,5 @@ class _Visit:
             return
         inside = Statement(at.function, at.name or loop.name or loop.opcode)
         trip = Trip(loop, loop.var.name, values[0], values[-1], len(values))
-        inner = {**sizes, loop.var.name: values[0]}
+        inner = {**sizes, loop.var.name: values[(len(values) - 1) // 2]}
         yield from self.block(loop.body, inner, times * len(values), own, inside, (*trips, trip))

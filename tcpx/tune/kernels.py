@@ -16,6 +16,7 @@ from tcpx.measure.pinned_threads import available_cpus
 from tcpx.nests import Nests
 from tcpx.parts import Part, Parts
 from tcpx.plurals import counted
+from tcpx.quantities import percent
 from tcpx.records import frozen
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
@@ -191,7 +192,9 @@ class ByKernel:
                 most = max(FEWEST, round(trials * piece.share / left))
                 seconds = None if budget is None else budget * piece.share / left
                 candidates = counted(most, "candidate")
-                self._say(f"{number} of {len(pieces)}: {known.name}, {piece.share:.1%} of the time, up to {candidates}")
+                self._say(
+                    f"{number} of {len(pieces)}: {known.name}, {percent(piece.share)} of the time, up to {candidates}"
+                )
                 study = self._tuned(part, most, seconds)
                 trials = max(0, trials - len(study.candidates))
                 self.confirming += study.measuring

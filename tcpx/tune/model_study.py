@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
+from tcpx.columns import aligned
 from tcpx.nests import SIGN
+from tcpx.quantities import duration, percent
 from tcpx.records import brief, frozen
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Comparison
@@ -53,25 +55,23 @@ class Outcome:
     @property
     def provenance(self) -> Mapping[str, str]:
         """What a record says of it."""
-        return {"whole": f"{_beside(self.whole)} of the time of @{self.main}"} if self.whole is not None else {}
+        return {"whole": f"{self.whole.shown} of the time of @{self.main}"} if self.whole is not None else {}
 
-    def line(self) -> str:
+    def cells(self) -> tuple[str, ...]:
         """A row of the table."""
-        before = f"{self.seconds * 1e3:.4g}" if self.seconds else ""
-        after = f"{self.seconds * self.ratio * 1e3:.4g}" if self.seconds and self.ratio is not None else ""
-        ratio = f"{self.ratio:.3f}" if self.ratio is not None else ""
-        whole = _beside(self.whole) if self.whole is not None else ""
-        tried = str(self.candidates or "")
         return (
-            f"{self.share:6.1%} {self.calls:5} {before:>10} {after:>10} {ratio:>6} {tried:>5} {whole:>22}  "
-            f"{self.name}: {self.verdict}"
+            percent(self.share),
+            str(self.calls),
+            duration(self.seconds) if self.seconds else "",
+            duration(self.seconds * self.ratio) if self.seconds and self.ratio is not None else "",
+            f"{self.ratio:.3f}" if self.ratio is not None else "",
+            str(self.candidates or ""),
+            self.whole.shown if self.whole is not None else "",
+            f"{self.name}: {self.verdict}",
         )
 
 
-HEAD: Final = (
-    f"{'share':>6} {'calls':>5} {'defaults':>10} {'tuned, ms':>10} {'ratio':>6} {'tried':>5} {'on the whole':>22}"
-    "  function"
-)
+COLUMNS: Final = ("share", "runs", "defaults", "tuned", "ratio", "tried", "on the whole", "function")
 
 
 @frozen
@@ -103,27 +103,18 @@ class ModelStudy:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield HEAD
-        for held in self.outcomes:
-            yield held.line()
+        yield from aligned([COLUMNS, *(held.cells() for held in self.outcomes)], (len(COLUMNS) - 1,))
         if any(held.candidates and not held.alone for held in self.outcomes):
             yield "times of functions that are not tuned alone are those of the whole"
         name, found = f"@{self.module.main.name}", self.whole
         if self.is_interrupted:
             yield "interrupted: --resume goes on with it"
         elif found is not None:
-            before = found.seconds / found.ratio
+            before = duration(found.seconds / found.ratio)
             busy = "" if found.steady else "; the machine was busy"
-            yield (
-                f"{name}: {found.seconds * 1e3:.4g} ms, {_beside(found)} of the {before * 1e3:.4g} ms that its defaults"
-                f" take{busy}"
-            )
+            yield (f"{name}: {duration(found.seconds)}, {found.shown} of the {before} that its defaults take{busy}")
             if found.low <= 1 <= found.high:
                 yield "the interval contains 1: that does not tell the two apart"
         elif not self.has_records:
             yield f"{name}: the defaults are kept"
         yield f"{self.seconds:.0f} s, {self.comparing:.0f} of them for comparisons in fresh processes"
-
-
-def _beside(found: Comparison) -> str:
-    return f"{found.ratio:.3f} ({found.low:.3f}..{found.high:.3f})"

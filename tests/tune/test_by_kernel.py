@@ -107,7 +107,8 @@ def test_functions_are_tuned_confirmed_and_used_by_another_payload(tune: Tune, t
     assert "measuring where the time goes, M=64" in phases
     assert any(text.startswith("1 of 2: @net.r0, ") for text in phases)
     assert "@net.r0: the whole with its winner, and without" in phases
-    assert "ms that its defaults take" in study.text()
+    assert "s that its defaults take" in study.text()
+    assert study.text().split("\n")[0].split() == "share runs defaults tuned ratio tried on the whole function".split()
 
     records = read_records(tmp_path / "s.tuned.yaml")
     assert [(held.function, held.params) for held in records] == [("net.r0", {"s/%1/layer.slow": False})]
