@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from string import Template
@@ -16,6 +15,7 @@ from benchmarks.ledger import FOLDER, Run, Times
 from benchmarks.registry import AGAIN, CLANG, TCPX
 from tcpx.measure.table import duration
 from tcpx.plurals import counted
+from tcpx.report.styles import style_of
 from tcpx.tune.page.drawing import BLUE, FAINT, GREY, ORANGE, LogScale, dot, drawing, line, path, words
 from tcpx.tune.statistics import geometric_mean
 from tcpx.written_paths import file_to_write
@@ -63,11 +63,12 @@ def write_page(runs: Sequence[Run], path: str) -> Path:
 def page(runs: Sequence[Run]) -> str:
     """The page of some runs, in the order of their dates."""
     template = Template(PAGE.read_text(encoding="utf-8"))
-    style = (files("tcpx.tune.page") / "study.css").read_text(encoding="utf-8")
     processors = {name: list(of) for name, of in groupby(sorted(runs, key=_processor), key=_processor)}
     sections = [_section(number, name, of) for number, (name, of) in enumerate(processors.items())]
     names = "\n".join(f'<li><a href="#p{k}">{escape(name)}</a></li>' for k, name in enumerate(processors))
-    return template.substitute(style=style.strip(), processors=names, legend=_legend(), sections="\n".join(sections))
+    return template.substitute(
+        style=style_of("document"), processors=names, legend=_legend(), sections="\n".join(sections)
+    )
 
 
 def points_of(runs: Sequence[Run]) -> dict[tuple[str, int], list[Point]]:
