@@ -1,1 +1,1 @@
-"""Programs whose remarks are judged: slow ones, each with a fast form and the cause to name, and fast ones."""
+"""Programs that remarks are judged by: slow ones, each with a fast form and the cause to name, and fast ones."""

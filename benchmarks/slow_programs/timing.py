@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final
 
-ROUNDS: Final = 9
+ROUNDS: Final = 30
 SAMPLE: Final = 2e-3
 """Seconds of one sample, unless a call takes longer."""
 MOST: Final = 0.5
