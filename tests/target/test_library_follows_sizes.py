@@ -6,6 +6,7 @@ import json
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tcpx
@@ -64,6 +65,18 @@ def test_a_piece_for_few_rows_is_as_wide_as_half_a_page(page: int, columns: int)
     numbers = {"page": page, "costs": {"rows": [{"large": [0, 10]}]}}
     target = target_with("sapphire_rapids", load_target("sapphire_rapids").features, json.dumps(numbers))
     assert knob(product(32, 4096, 4096), "nc", target) == columns
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(7, 128), (8, 64)])
+def test_a_constant_that_the_processor_reads_ahead_is_packed_in_usual_pieces(
+    rows: int, columns: int, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "w.npz", w=np.ones((1024, 640), np.float32))
+    text = 'constants "w.npz"\n' + product(rows, 1024, 640).replace(", %w: tensor<1024x640xf32>", "")
+    text = text.replace("{\n", '{\n  %w = tcp.const {constant = "w"} : tensor<1024x640xf32>\n', 1)
+    (tmp_path / "f.tcp").write_text(text)
+    run = tcpx.apply_schedule(tcpx.load(tmp_path / "f.tcp"), default(), target="sapphire_rapids")
+    assert next(use.value for use in run.knobs if use.path.endswith(".nc")) == columns
 
 
 @pytest.mark.parametrize(("page", "rows"), [(4096, 8), (8192, 8), (16384, 16)])
