@@ -91,11 +91,13 @@ def operations_of(op: Operation, sizes: Mapping[str, int], target: Target) -> Op
             return sum((operations_of(inner, sizes, target) for inner in made), Operations())
         case Dot():
             factors = op.operands[1:]
-            return Operations({_peak(factors, dtype_of(op.result.type), target): 2 * prod(_extents(factors[0], sizes))})
+            return Operations(
+                {_peak(factors, [dtype_of(op.result.type)], target): 2 * prod(_extents(factors[0], sizes))}
+            )
         case Structured() if not op.is_movement and op.operands:
             points = prod(evaluate(extent, sizes) for extent in op.domain())
             each = sum(operations_of_element(inner, target) for inner in body_of(op))
-            return Operations({_peak(op.inputs, op.acc_type, target): points * each})
+            return Operations({_peak(op.inputs, op.acc_types, target): points * each})
         case _:
             return Operations()
 
@@ -122,13 +124,13 @@ def _extents(value: Value, sizes: Mapping[str, int]) -> list[int]:
     return [evaluate(dim, sizes) for dim in shape_of(value.type)]
 
 
-def _peak(inputs: Sequence[Value], acc_type: ScalarType, target: Target) -> str:
+def _peak(inputs: Sequence[Value], acc_types: Sequence[ScalarType], target: Target) -> str:
     """The loop of `tcpx.measure.instruction_loops` that does nothing but such operations. Integers that have no dot
     product of their own are widened for one, where there is that."""
     dtypes = [dtype_of(value.type) for value in inputs]
     names = [dtype.name for dtype in dtypes]
     widened = [WIDENED] * 2 if all(dtype.is_integer and dtype.bits < WIDENED_BITS for dtype in dtypes) else names
-    for factors in (names, widened) if len(names) == 2 else ():
-        if target.dot_width(factors[0], factors[1], acc_type.name) > 1:
+    for factors in (names, widened) if len(names) == 2 and len(acc_types) == 1 else ():
+        if target.dot_width(factors[0], factors[1], acc_types[0].name) > 1:
             return "_".join(["dot", *sorted(set(factors), reverse=True)])
-    return "fma_f64" if acc_type.name == "f64" else PEAK
+    return "fma_f64" if any(dtype.name == "f64" for dtype in acc_types) else PEAK

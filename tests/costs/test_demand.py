@@ -42,6 +42,18 @@ def test_a_product(types: tuple[str, str, str], target: str, peak: str, bytes_: 
     assert found == Demand({peak: 2 * 3 * 7 * 5}, bytes_)
 
 
+def test_an_operation_with_two_results() -> None:
+    text = """\
+    func @f(%x: tensor<[M]x5x{dtype}>) -> tensor<[M]xsi64> symbols [M] {
+      %v, %y = tcp.reduce_argmax(%x) {dims = [1]} : tensor<[M]x{dtype}>, tensor<[M]xsi64>
+      tcp.return(%y)
+    }
+    """
+    found = {dtype: demand(text.replace("{dtype}", dtype), M=3) for dtype in ("f32", "f64")}
+    assert [list(each.operations) for each in found.values()] == [["fma_f32"], ["fma_f64"]]
+    assert found["f32"].bytes == 3 * 5 * 4 + 3 * 8
+
+
 def test_movement_computes_nothing_and_what_stays_inside_is_no_memory() -> None:
     text = """\
     func @f(%x: tensor<[N]x4xf32>) -> tensor<4x[N]xf32> symbols [N] {
