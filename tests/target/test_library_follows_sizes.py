@@ -79,6 +79,24 @@ def test_a_constant_that_the_processor_reads_ahead_is_packed_in_usual_pieces(
     assert next(use.value for use in run.knobs if use.path.endswith(".nc")) == columns
 
 
+NARROW = """\
+func @f(%x: tensor<{m}x1024xbf16>, %w: tensor<1024x1024xbf16>) -> tensor<{m}x1024xf32> {{
+  %y = tcp.matmul(%x, %w) : tensor<{m}x1024xf32>
+  tcp.return(%y)
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["sapphire_rapids", "x86_avx2"])
+def test_a_widened_factor_is_packed_in_columns_as_a_stored_one(target: str) -> None:
+    assert knob(NARROW.format(m=64), "packing", load_target(target)) == "columns"
+
+
+@pytest.mark.parametrize(("text", "vectors"), [(NARROW.format(m=2), 4), (product(2, 1024, 1024), 2)])
+def test_rows_that_are_widened_are_read_in_longer_pieces(text: str, vectors: int) -> None:
+    assert knob(text, "nv", load_target("sapphire_rapids")) == vectors
+
+
 @pytest.mark.parametrize(("page", "rows"), [(4096, 8), (8192, 8), (16384, 16)])
 def test_rows_that_are_short_beside_a_page_stream_side_by_side(page: int, rows: int) -> None:
     text = product(1, 2048, 2048).replace("1x2048xf32", "2048xf32").replace("tcp.matmul", "tcp.contract")
