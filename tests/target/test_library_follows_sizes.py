@@ -79,6 +79,69 @@ def test_a_constant_that_the_processor_reads_ahead_is_packed_in_usual_pieces(
     assert next(use.value for use in run.knobs if use.path.endswith(".nc")) == columns
 
 
+WINDOWS = """\
+func @f(%x: tensor<30x30x{c}xf32>, %w: tensor<3x3x{c}x64xf32>) -> tensor<28x28x64xf32> {{
+  %y = tcp.generic(%x, %w) {{iterators = [["y", "parallel"], ["x", "parallel"], ["o", "parallel"], ["i", "reduction"],
+      ["j", "reduction"], ["c", "reduction"]], combiner = "tcp.add",
+      maps = [[y + i, x + j, c], [i, j, c, o], [y, x, o]]}} ({{ (%e: f32, %g: f32, %acc: f32):
+    %p = tcp.mul(%e, %g) : f32
+    %s = tcp.add(%acc, %p) : f32
+    tcp.yield(%s)
+  }}) : tensor<28x28x64xf32>
+  tcp.return(%y)
+}}
+"""
+STENCIL = """\
+func @f(%x: tensor<514x{wide}xf32>, %w: tensor<{taps}x{taps}xf32>) -> tensor<500x500xf32> {{
+  %y = tcp.generic(%x, %w) {{iterators = [["y", "parallel"], ["x", "parallel"], ["i", "reduction"],
+      ["j", "reduction"]], combiner = "tcp.add", maps = [[y + i, x + j], [i, j], [y, x]]}} ({{
+      (%e: f32, %g: f32, %acc: f32):
+    %p = tcp.mul(%e, %g) : f32
+    %s = tcp.add(%acc, %p) : f32
+    tcp.yield(%s)
+  }}) : tensor<500x500xf32>
+  tcp.return(%y)
+}}
+"""
+POOLING = """\
+func @f(%x: tensor<56x56x96xf32>) -> tensor<28x28x96xf32> {
+  %y = tcp.generic(%x) {iterators = [["y", "parallel"], ["x", "parallel"], ["c", "parallel"],
+      ["i", "reduction", 2], ["j", "reduction", 2]], combiner = "tcp.max",
+      maps = [[2*y + i, 2*x + j, c], [y, x, c]]} ({ (%e: f32, %acc: f32):
+    %s = tcp.max(%acc, %e) : f32
+    tcp.yield(%s)
+  }) : tensor<28x28x96xf32>
+  tcp.return(%y)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "rows"),
+    [
+        (WINDOWS.format(c=64), "x86_avx512", 14),  # as many as registers are for
+        (WINDOWS.format(c=64), "x86_avx2", 14),
+        (STENCIL.format(wide=514, taps=3), "x86_avx512", 1),  # windows share no vector as a whole
+        (STENCIL.format(wide=514, taps=7), "x86_avx512", 6),
+        (POOLING, "x86_avx512", 1),
+        (POOLING, "x86_avx2", 1),
+    ],
+)
+def test_indices_that_a_tile_of_windows_takes(text: str, target: str, rows: int) -> None:
+    assert knob(text, "mr", load_target(target)) == rows
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(128, 4), (129, 1)])
+def test_rows_are_taken_one_by_one_where_they_are_long(columns: int, rows: int) -> None:
+    text = f"""\
+    func @f(%x: tensor<64x{columns}xf32>) -> tensor<64x{columns}xf32> {{
+      %y = tcp.rms_norm(%x) {{dims = [1], epsilon = 0.1}} : tensor<64x{columns}xf32>
+      tcp.return(%y)
+    }}
+    """
+    assert knob(text, "nr", load_target("x86_avx512")) == rows
+
+
 NARROW = """\
 func @f(%x: tensor<{m}x1024xbf16>, %w: tensor<1024x1024xbf16>) -> tensor<{m}x1024xf32> {{
   %y = tcp.matmul(%x, %w) : tensor<{m}x1024xf32>
