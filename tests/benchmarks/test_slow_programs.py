@@ -3,6 +3,7 @@
 from collections import Counter
 
 import tcpx
+from benchmarks.slow_programs.fast_programs import LIMIT, fast_programs
 from benchmarks.slow_programs.programs import CAUSES, slow_programs
 
 
@@ -24,3 +25,15 @@ def test_each_slow_program_has_two_forms_that_parse_a_known_cause_and_a_factor()
 
 def test_each_cause_has_programs() -> None:
     assert {program.causes[0] for program in slow_programs()} == set(CAUSES)
+
+
+def test_two_hundred_fast_programs_parse_and_were_within_the_limit() -> None:
+    programs = list(fast_programs())
+    assert len({program.name for program in programs}) == len(programs) == 200
+    for program in programs:
+        assert 0.0 < program.ratio <= LIMIT, program.name
+        assert program.texts, program.name
+        module = tcpx.parse(program.payload)
+        assert {symbol.name for symbol in module.main.symbols} == set(program.symbols), program.name
+        if program.schedule is not None:
+            assert tcpx.parse_schedule(program.schedule) is not None
