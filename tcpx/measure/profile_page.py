@@ -10,7 +10,7 @@ import tcpx
 from tcpx.measure.flame import flame_svg
 from tcpx.measure.limits import Limits
 from tcpx.measure.picture import Point, roofline_svg
-from tcpx.measure.profile_table import COLUMNS, ProfileLine, lines_of, memory_of, summary_of, title_of
+from tcpx.measure.profile_table import COLUMNS, LEAST, ProfileLine, lines_of, memory_of, summary_of, title_of
 from tcpx.measure.roofline import PEAK
 from tcpx.measure.rows import Row
 from tcpx.quantities import percent
@@ -20,7 +20,7 @@ _ROOFLINE: Final = """\
 <h2>Roofline</h2>
 <p>A point is a statement, as large as its part of the time, in the colour of its function. The lines are what the
 machine can do at most: operations a second, and bytes a second from each level of memory. Bytes are those from beyond
-the first-level cache; statements without operations or without such bytes are not in the picture.</p>
+the first-level cache; statements without operations or such bytes, and the shortest, are not in the picture.</p>
 <figure>{}</figure>
 """
 _COUNT: Final = len(COLUMNS)
@@ -40,7 +40,7 @@ def profile_page(profile: tcpx.Profile, rows: Sequence[Row] = (), limits: Limits
         flame=flame_svg(profile),
         roofline=_ROOFLINE.format(_roofline(profile, rows, limits)) if limits is not None else "",
         columns="".join(f'<th title="{escape(said)}">{name}</th>' for name, said in COLUMNS.items()),
-        rows="\n".join(_bodies(list(lines_of(profile, rows)))),
+        rows="\n".join(_bodies(list(lines_of(profile, rows, LEAST)))),
         meanings="\n".join(f"<dt>{name}</dt><dd>{escape(said)}</dd>" for name, said in COLUMNS.items()),
     )
 
@@ -58,7 +58,7 @@ def _roofline(profile: tcpx.Profile, rows: Sequence[Row], limits: Limits) -> str
             profile.share(held),
         )
         for held, row in zip(profile.rows, rows, strict=True)
-        if held.operations and held.l2_bytes and held.median
+        if held.operations and held.l2_bytes and held.median and profile.share(held) >= LEAST
     ]
     points.sort(key=lambda point: point.share, reverse=True)
     used = {peak for held in profile.rows for peak in held.peaks}

@@ -26,8 +26,8 @@ COLUMNS: Final[Mapping[str, str]] = {
 }
 """What each column is."""
 LEFT: Final = (len(COLUMNS) - 2, len(COLUMNS) - 1)
-LEAST_REST: Final = 5e-4
-"""What no statement accounts for has a line from this part of the time on."""
+LEAST: Final = 1e-3
+"""The part of the time from which on a statement, and what no statement accounts for, has a line of its own."""
 FEWEST_PARTS: Final = 2
 BUSY: Final = 1.25
 """Other programs run, where calls take so many times as long as the fastest."""
@@ -41,19 +41,25 @@ class ProfileLine:
     cells: tuple[str, ...]
 
 
-def lines_of(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[ProfileLine]:
+def lines_of(profile: tcpx.Profile, rows: Sequence[Row], least: float = 0.0) -> Iterator[ProfileLine]:
     """The statements of each function, the longest first, each with the operations of the payload that are fused in it,
-    and what they do not account for; the function of the kernel first. `rows` has their limits."""
+    and what they do not account for; the function of the kernel first. `rows` has their limits. Those with less than
+    the part `least` of the time have a line together."""
     limits = dict(zip(map(id, profile.rows), rows, strict=False))
     spent = {name: sum(r.seconds for r in profile.rows if r.function == name) for name in _functions(profile)}
     for name in sorted(spent, key=lambda name: (name != profile.kernel, -spent[name])):
         if name != profile.kernel:
             yield ProfileLine("function", _head(profile, name, spent[name]))
         own = [row for row in profile.rows if row.function == name]
-        for row in sorted(own, key=lambda row: -row.seconds):
+        long = [row for row in own if profile.share(row) >= least]
+        for row in sorted(long, key=lambda row: -row.seconds):
             yield ProfileLine("statement", _statement(profile, row, limits.get(id(row))))
             for part in row.parts if len(row.parts) >= FEWEST_PARTS else ():
                 yield ProfileLine("part", _part(profile, row, part))
+        if len(long) < len(own):
+            together = sum(profile.share(row) for row in own) - sum(profile.share(row) for row in long)
+            shorter = f"{counted(len(own) - len(long), 'statement')} of less than {percent(least)}"
+            yield ProfileLine("rest", _cells(share=percent(together), statement=shorter))
         yield from (_rest(profile, rest) for rest in profile.rest if rest.function == name and _counts(profile, rest))
     yield from (_rest(profile, rest) for rest in profile.rest if not rest.function)
 
@@ -73,7 +79,7 @@ def summary_of(profile: tcpx.Profile) -> str:
 def text_of(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
     """The whole profile for a terminal."""
     yield f"{title_of(profile)}: {summary_of(profile)}"
-    yield from aligned([tuple(COLUMNS), *(line.cells for line in lines_of(profile, rows))], LEFT)
+    yield from aligned([tuple(COLUMNS), *(line.cells for line in lines_of(profile, rows, LEAST))], LEFT)
     yield memory_of(profile)
 
 
@@ -128,7 +134,7 @@ def _rest(profile: tcpx.Profile, rest: tcpx.ProfileRest) -> ProfileLine:
 
 
 def _counts(profile: tcpx.Profile, rest: tcpx.ProfileRest) -> bool:
-    return rest.seconds >= LEAST_REST * profile.seconds
+    return rest.seconds >= LEAST * profile.seconds
 
 
 def _work(work: tcpx.ProfileRow | tcpx.ProfilePart) -> Mapping[str, str]:
