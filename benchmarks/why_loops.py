@@ -96,7 +96,7 @@ def _reduction(name: str, accumulators: int, dtype: str = "f32", operation: str 
         f"  let kk, sums = split_reduction(r, d0, factor: {accumulators} * lanes({dtype}))\n"
         "  vectorize(kk)\n  hoist_accumulator(r, out_of: kk)\n  vectorize(sums)\n}\n"
     )
-    return Case(name, text, (2048, 8192), schedule)
+    return Case(name, text, (8192 // BYTES[dtype], 32768 // BYTES[dtype]), schedule)
 
 
 def _product(name: str, rows: int, columns: int, dtype: str = "f32") -> Case:

@@ -85,6 +85,7 @@ CLANG_OPENMP = _linker("clang", "OpenMP", _OPENMP, "clang libc6-dev libomp-dev")
 CLANG_SANITIZERS = _linker("clang", "sanitizers and OpenMP", _SANITIZED, "clang libc6-dev libclang-rt-dev libomp-dev")
 CHROMIUM = _program("chromium", "chromium")
 CMAKE = _program("cmake", "cmake")
+LLVM_MCA = _program("llvm-mca", "llvm")
 DISTRIBUTED = _package("distributed")
 OPTUNA = _package("optuna")
 RICH = _package("rich")
@@ -105,7 +106,21 @@ MAGIKA = OptionalTool(
 )
 TOOLS = (
     *(GCC, GCC_OPENMP, GCC_SANITIZERS, CLANG, CLANG_OPENMP, CLANG_SANITIZERS),
-    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH, JAX, SAFETENSORS, ONNXRUNTIME, ONNXSCRIPT, MINILM, MAGIKA),
+    *(
+        CHROMIUM,
+        CMAKE,
+        LLVM_MCA,
+        DISTRIBUTED,
+        OPTUNA,
+        RICH,
+        TORCH,
+        JAX,
+        SAFETENSORS,
+        ONNXRUNTIME,
+        ONNXSCRIPT,
+        MINILM,
+        MAGIKA,
+    ),
 )
 
 

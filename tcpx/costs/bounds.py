@@ -49,9 +49,11 @@ def bound_of(inner: InnerLoop) -> Bound:
         "entry": iteration.entry,
     }
     most = max(parts, key=lambda name: parts[name])
-    if iteration.spilled and most in ("loads", "stores"):
+    if iteration.spilled:
         most = "spilled"
-    return _BOUNDS[most](inner) if most in _BOUNDS else _computing(inner)
+    found = _BOUNDS[most](inner) if most in _BOUNDS else _computing(inner)
+    is_scalar = 0 < iteration.widest <= _SCALAR_BITS < inner.target.vector_bits
+    return Bound(found.what, "the loop takes one element at a time: `vectorize`") if is_scalar else found
 
 
 def _beyond(level: str, inner: InnerLoop) -> str:
@@ -66,9 +68,9 @@ def _waiting(inner: InnerLoop) -> Bound:
     iteration = inner.iteration
     chain = " -> ".join(_shortened(iteration.chain))
     what = f"the latency of the chain {chain}{', through memory' if iteration.through_memory else ''}"
-    times = ceil(iteration.latency / max(iteration.throughput, 1e-9))
+    times = max(2, ceil(iteration.latency / max(iteration.throughput, 1e-9)))
     outer = _outer_name(inner.loop)
-    if iteration.through_memory:
+    if iteration.through_memory or iteration.store_cycles:  # what is carried is stored in each iteration: a scan
         advice = f"`scan_in_lanes`, or {times} rows at once: `unroll_and_jam({outer}, factor: {times})`"
         return Bound(what, advice)
     return Bound(
@@ -101,8 +103,6 @@ def _computing(inner: InnerLoop) -> Bound:
 def _fewer_operations(inner: InnerLoop) -> str:
     classes = inner.iteration.classes
     total = sum(classes.values()) or 1.0
-    if inner.iteration.widest <= _SCALAR_BITS < inner.target.vector_bits:
-        return "the loop computes one element at a time: `vectorize`"
     if sum(classes.get(name, 0.0) for name in _PRODUCTS) > _MOST * total:
         return (
             "nothing in this loop: it multiplies and adds as fast as the core can; fewer operations, or narrower ones"

@@ -313,15 +313,15 @@ class _Iteration:
         self._scalar("load", max(0, len(self.bases) - _MOST_POINTERS))
 
     def _spill(self, loop: Loop) -> int:
-        """Vectors for which there is no register: those that do not change are operands in memory, others are stored
-        and loaded."""
+        """Vectors for which there is no register, so that they are stored and loaded; those that do not change are
+        operands in memory."""
         folded = {op.results[0] for op in self.rows if self.copies_of_operand(op)}
         needed = Registers(loop, self.rows, self.varying, self.repeated, folded).needed()
         spilled = max(0, needed.most - self.target.vector_registers)
         stored = max(0, spilled - needed.constant)
         self._use("load", self.target.vector_bits, spilled, 0)
         self._use("store", self.target.vector_bits, stored, stored)
-        return spilled
+        return stored
 
     # chains
 

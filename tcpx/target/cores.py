@@ -27,7 +27,7 @@ USUAL: Final = "any"
 _INSTRUCTIONS: Final = "instructions"
 _KEYS: Final = ("name", "title", "width", "forward", "l2", "classes")
 _WIDTHS: Final = (64, 128, 256, 512)
-_TERM: Final = re.compile(r"(?:(\d+) )?([a-z]+(?:_a)?)([0-9A-F]*)(?:\*(\d+))?")
+_TERM: Final = re.compile(r"(?:(\d+) )?([a-z]+(?:_a)?)([0-9A-F]*)(?:\*(\d+(?:\.\d+)?))?")
 
 
 @frozen
