@@ -92,6 +92,8 @@ class ProfileRow:
     l3_bytes: float
     peaks: Mapping[str, float] = field(default_factory=dict[str, float])
     parts: tuple[ProfilePart, ...] = ()
+    inside: tuple[str, ...] = ()
+    """The functions that it calls, also those that a nest calls in its loops."""
 
     def __repr__(self) -> str:
         return brief("ProfileRow", f"@{self.function}", self.operation, duration(self.seconds), f"{self.runs} run(s)")
@@ -258,6 +260,7 @@ class _Model:
             traffic.l3 * timed.runs,
             {peak: float(number) for peak, number in peaks.items()},
             parts,
+            clock.inside,
         )
 
     def _parts(self, statement: Statement) -> Iterator[ProfilePart]:

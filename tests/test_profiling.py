@@ -15,6 +15,7 @@ import tcpx
 from tcpx.call_times import MOST, CallTimes
 from tcpx.cli import main
 from tcpx.emit_c.signature import Clock
+from tcpx.measure.flame import flame_svg
 from tcpx.measure.limits import Limits
 from tcpx.measure.profile_table import text_of
 from tests.emit_c.test_saved_kernels import results
@@ -182,6 +183,34 @@ def test_equal_functions_ask_for_what_all_their_calls_do() -> None:
     (row,) = (row for row in found.rows if row.function != "f")
     assert (row.runs, row.operations, row.issued, row.padding) == (2, 2 * 16 * 8, 2 * 16 * 8, 0)
     assert sum(row.operations for row in found.rows) == 4 * 16 * 8
+
+
+LOOP = """\
+func @f(%x: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  %y = gml_st.for %i in 0 to 8 (%d = %x) {
+    %t = gml_st.materialize(%d) tile [%i, 0] [1, 64] : tensor<1x64xf32>
+    %e = tcp.call(%t) {callee = "g"} : tensor<1x64xf32>
+    gml_st.yield(%e, %d) tile [%i, 0] [1, 64]
+  } : tensor<8x64xf32>
+  tcp.return(%y)
+}
+func @g(%x: tensor<1x64xf32>) -> tensor<1x64xf32> {
+  %y = tcp.tanh(%x) : tensor<1x64xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_functions_that_a_loop_calls_stand_below_it() -> None:
+    found = tcpx.profile(tcpx.parse(LOOP), NOTHING, np.ones((8, 64), np.float32), target="generic", seconds=0.0)
+    (loop,) = (row for row in found.rows if row.inside)
+    assert (loop.function, loop.callee, loop.inside, loop.runs) == ("f", "", ("g",), 1)
+    assert {row.runs for row in found.rows if row.function == "g"} == {8}
+    assert [rest.function for rest in found.rest] == ["f", ""]
+    picture = flame_svg(found)
+    boxes = [line.partition("<title>")[2].partition(":")[0] for line in picture.splitlines() if "<title>" in line]
+    assert boxes[:2] == ["@f", next(row.title for row in found.rows if row.function == "f")]
+    assert boxes.index("@g") > boxes.index(loop.title)
 
 
 def test_many_calls_are_thinned() -> None:

@@ -69,8 +69,9 @@ PROFILE = Subcommand(
     name="profile",
     summary="where the time of a kernel goes",
     description="Compile a payload with clocks around every loop nest and call of its functions, call it for some\n"
-    "time, and say what each took in the fastest call: its share of the time, operations and bytes a second, and the\n"
-    "part of what the machine can do at most. Operations, and bytes from beyond the first cache, are those of a model.",
+    "time, and say what each takes: its share of the time, the median and the least time over the calls, operations\n"
+    "that the payload asks for and what is issued beyond, operations and bytes a second, and the part of what the\n"
+    "machine can do at most. Operations, and bytes from beyond the first cache, are those of a model.",
     example="tcpx profile examples/digits/digits.tcp -s schedules/digits.tcps --size B=64",
     add_arguments=_add_arguments,
     execute=_execute,

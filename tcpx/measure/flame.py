@@ -50,6 +50,8 @@ def _boxes(profile: tcpx.Profile, function: str, start: float, part: float, leve
         yield _Box(f"@{row.callee}" if row.callee else row.title, duration(row.median), start, width, level)
         if row.callee:
             yield from _boxes(profile, row.callee, start, width, level + 1)
+        elif row.inside:
+            yield from _called(profile, row, start, width, level + 1)
         elif len(row.parts) >= FEWEST_PARTS:
             yield from _parts(row, start, width, level + 1)
         start += width
@@ -58,6 +60,17 @@ def _boxes(profile: tcpx.Profile, function: str, start: float, part: float, leve
             width = part * rest.seconds / whole
             yield _Box(rest.title, duration(rest.median), start, width, level, is_part=True)
             start += width
+
+
+def _called(profile: tcpx.Profile, row: tcpx.ProfileRow, start: float, width: float, level: int) -> Iterator[_Box]:
+    """The functions that a nest calls in its loops; where threads run them at the same time, they share its width."""
+    spent = {name: sum(held.seconds for held in profile.rows if held.function == name) for name in row.inside}
+    whole = max(row.seconds, sum(spent.values()))
+    for name, seconds in spent.items():
+        part = width * seconds / whole if whole else 0.0
+        yield _Box(f"@{name}", duration(seconds), start, part, level)
+        yield from _boxes(profile, name, start, part, level + 1)
+        start += part
 
 
 def _parts(row: tcpx.ProfileRow, start: float, width: float, level: int) -> Iterator[_Box]:
