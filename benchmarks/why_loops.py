@@ -261,9 +261,11 @@ class Timed:
         """Cycles of a call."""
         return sum(nest.cycles for nest in self.nests)
 
-    def longest(self) -> InnerLoop:
-        """The innermost loop that takes most of the time."""
-        return max((loop for nest in self.nests for loop in nest.loops), key=lambda held: held.cycles * held.iterations)
+    @property
+    def loops(self) -> list[InnerLoop]:
+        """The innermost loops, the one that takes most of the time first."""
+        found = (loop for nest in self.nests for loop in nest.loops)
+        return sorted(found, key=lambda held: held.cycles * held.iterations, reverse=True)
 
 
 def _placed(array: Array, number: int) -> Array:
@@ -286,8 +288,9 @@ def measured(case: Case, target: tcpx.Target) -> Measured:
             if taken is not None:
                 samples.append(taken)
     cycles = {timed: sorted(samples)[len(samples) // 4] if samples else 0.0 for timed, samples in kept.items()}
-    inner = long.longest()
-    rounds = max(1.0, inner.iterations - short.longest().iterations)
+    inner = long.loops[0]
+    fewer = sum(loop.iterations for loop in short.loops if loop.loop.name == inner.loop.name)
+    rounds = max(1.0, inner.iterations - fewer)
     predicted, taken = (long.predicted - short.predicted) / rounds, (cycles[long] - cycles[short]) / rounds
     return Measured(predicted, taken, bound_of(inner).what)
 

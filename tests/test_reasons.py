@@ -71,6 +71,34 @@ def test_few_sums_wait_for_one_another() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("operation", "bound", "step"),
+    [
+        (
+            "reduce_sum(%x) {dims = [0]} : tensor<f32>",
+            "the latency of the chain add_f32",
+            "`vectorize`, and 3 such chains at once: a register tile of 3 times as many results (`tile`, or"
+            " `unroll_and_jam(the loop round it, factor: 3)`), or `split_reduction` with 3 times the `factor`",
+        ),
+        ("exp(%x) : tensor<4096xf32>", "ports p0, p1, p5 and p6", "the loop takes one element at a time: `vectorize`"),
+    ],
+)
+def test_scalar_loops(operation: str, bound: str, step: str) -> None:
+    made = operation.rpartition(" : ")[2]
+    text = f"func @f(%x: tensor<4096xf32>) -> {made} {{\n  %r = tcp.{operation}\n  tcp.return(%r)\n}}\n"
+    nothing = tcpx.parse_schedule("language 2\nschedule s(root: func) { optional canonicalize(root) }")
+    (nest,) = tcpx.why(tcpx.parse(text), nothing, target="sapphire_rapids").nests
+    assert (nest.loops[0].bound, nest.loops[0].next) == (bound, step)
+
+
+def test_loops_that_wait_for_memory() -> None:
+    size = "tensor<4096x4096xf32>"
+    text = f"func @f(%x: {size}) -> {size} {{\n  %r = tcp.neg(%x) : {size}\n  tcp.return(%r)\n}}\n"
+    (nest, *_) = tcpx.why(tcpx.parse(text), target="sapphire_rapids").nests
+    assert nest.loops[0].bound == "memory bandwidth"
+    assert nest.loops[0].bytes["memory"] == nest.loops[0].bytes["l1"] > 0
+
+
 def test_a_core_that_no_file_describes() -> None:
     found = why(64, 6, "x86_avx512")
     assert (found.core, found.is_described) == ("a usual processor", False)

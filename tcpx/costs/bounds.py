@@ -52,8 +52,12 @@ def bound_of(inner: InnerLoop) -> Bound:
     if iteration.spilled:
         most = "spilled"
     found = _BOUNDS[most](inner) if most in _BOUNDS else _computing(inner)
-    is_scalar = 0 < iteration.widest <= _SCALAR_BITS < inner.target.vector_bits
-    return Bound(found.what, "the loop takes one element at a time: `vectorize`") if is_scalar else found
+    return Bound(found.what, "the loop takes one element at a time: `vectorize`") if _is_scalar(inner) else found
+
+
+def _is_scalar(inner: InnerLoop) -> bool:
+    """Whether no vector is in a loop for a target that has them."""
+    return 0 < inner.iteration.widest <= _SCALAR_BITS < inner.target.vector_bits
 
 
 def _beyond(level: str, inner: InnerLoop) -> str:
@@ -73,9 +77,10 @@ def _waiting(inner: InnerLoop) -> Bound:
     if iteration.through_memory or iteration.store_cycles:  # what is carried is stored in each iteration: a scan
         advice = f"`scan_in_lanes`, or {times} rows at once: `unroll_and_jam({outer}, factor: {times})`"
         return Bound(what, advice)
+    first = f"`vectorize`, and {times}" if _is_scalar(inner) else f"{times}"
     return Bound(
         what,
-        f"{times} such chains at once: a register tile of {times} times as many results (`tile`, or"
+        f"{first} such chains at once: a register tile of {times} times as many results (`tile`, or"
         f" `unroll_and_jam({outer}, factor: {times})`), or `split_reduction` with {times} times the `factor`",
     )
 
@@ -95,7 +100,8 @@ def _computing(inner: InnerLoop) -> Bound:
     iteration = inner.iteration
     memory = iteration.core.loads | iteration.core.stores
     computing = {port: held for port, held in iteration.ports.items() if port not in memory and port != DIVIDER}
-    busy = sorted(port for port, held in computing.items() if held > 0.99 * iteration.compute_cycles)
+    busy = [port for port, held in computing.items() if held > 0.99 * iteration.compute_cycles]
+    busy.sort(key=lambda port: (port[0], int(port[1:] or 0)))
     what = f"port {busy[0]}" if len(busy) == 1 else f"ports {', '.join(busy[:-1])} and {busy[-1]}"
     return Bound(what, _fewer_operations(inner))
 

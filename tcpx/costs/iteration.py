@@ -20,6 +20,7 @@ from tcpx.costs.row_uses import COUNTS, MEMORY, VALUES, RowUses, lanes_counted, 
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
+from tcpx.payload.ops.memory import At
 from tcpx.payload.runs import bound
 from tcpx.payload.sizes import Dim, Size, evaluate, to_text, variables
 from tcpx.payload.subsets import Tile
@@ -127,6 +128,8 @@ class _Iteration:
                     self._once(op, sizes)
                 case _ if "row" in op.attributes:
                     self._row(op, sizes)
+                case At():
+                    self._scalar("alu", len(op.operands) - 1)
                 case OnSubset() if op.work != 0:
                     self._copied(evaluate(op.work, sizes), op)
                 case _:
@@ -334,7 +337,7 @@ class _Iteration:
             pass
         elif not op.results:
             self._store(op, found, sizes)
-        elif _root(op.subset_of) in self.written:
+        elif _root(op.subset_of) in self.written and not _is_placed_by_values(op.subset_of):
             read = _Stored(_root(op.subset_of), self._place(op.subset, sizes, 0))
             found[read] = float(self.uses.core.forward), ()
         if found and op.results:
@@ -429,6 +432,14 @@ def _root(value: Value) -> Value:
     while value.defining_op is not None and value.defining_op.operands and isinstance(value.type, BufferType):
         value = value.defining_op.operands[0]
     return value
+
+
+def _is_placed_by_values(buffer: Value) -> bool:
+    """Whether elements say where a part of a buffer lies: seldom is it where the iteration before was."""
+    made_by = buffer.defining_op
+    if made_by is None or not made_by.operands:
+        return False
+    return isinstance(made_by, At) or _is_placed_by_values(made_by.operands[0])
 
 
 def _lines(op: Operation, sizes: Mapping[str, int]) -> int:
