@@ -92,7 +92,7 @@ def test_only_what_is_hopeless_is_pruned() -> None:
     trust = Trust()
     refusals = [trust.refusal_of(Estimate(seconds, "instructions"), 1.0, 7) for seconds in (0.5, 2.0, 2.9, 3.1)]
     assert refusals[:3] == [None] * 3
-    assert refusals[3] == "the model expects 3100000.0 us for instructions, 3.1 times what it expects of #7"
+    assert refusals[3] == "the model expects 3.1 s for instructions, 3.1 times what it expects of #7"
     trust.learn(4.0, 2.0)
     assert trust.refusal_of(Estimate(5.9, "instructions"), 1.0, 7) is None
     assert trust.refusal_of(Estimate(6.1, "instructions"), 1.0, 7) is not None
