@@ -14,8 +14,8 @@ from tcpx.measure.peer_process import Launch
 from tcpx.measure.protocol import Task
 from tcpx.measure.rows import Row
 from tcpx.measure.session import Check, Session
-from tcpx.measure.table import duration
 from tcpx.plurals import counted
+from tcpx.quantities import duration
 from tcpx.tune.statistics import geometric_mean, interval_of
 
 LEAST: Final = 0.02

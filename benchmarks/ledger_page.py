@@ -13,8 +13,8 @@ from typing import Final
 import tcpx
 from benchmarks.ledger import FOLDER, Run, Times
 from benchmarks.registry import AGAIN, CLANG, TCPX
-from tcpx.measure.table import duration
 from tcpx.plurals import counted
+from tcpx.quantities import duration, percent
 from tcpx.report.styles import style_of
 from tcpx.tune.page.drawing import BLUE, FAINT, GREY, ORANGE, LogScale, dot, drawing, line, path, words
 from tcpx.tune.statistics import geometric_mean
@@ -141,7 +141,7 @@ def _latest(points: Sequence[Point]) -> str:
     if point.peer is not None:
         parts.append(f"fastest peer {point.peer[0]}: {point.peer[1] / seconds:.2f} of it")
     if point.limit is not None:
-        parts.append(f"{point.limit[0] / seconds:.0%} of the limit")
+        parts.append(f"{percent(point.limit[0] / seconds)} of the limit")
     return ", ".join(parts)
 
 
@@ -207,7 +207,7 @@ def _said(point: Point, own: Times) -> str:
         said.append(f"{point.peer[0]}, the fastest peer: {duration(point.peer[1])}, {point.peer[1] / median:.2f} of it")
     if point.limit is not None:
         said.append(
-            f"the limit, set by {point.limit[1]}: {duration(point.limit[0])}, {point.limit[0] / median:.0%} of it"
+            f"the limit, set by {point.limit[1]}: {duration(point.limit[0])}, {percent(point.limit[0] / median)} of it"
         )
     return "\n".join(said)
 

@@ -15,6 +15,7 @@ from tcpx.payload.ir import FuncOp
 from tcpx.payload.size_values import SizeValues
 from tcpx.payload.sizes import Symbol
 from tcpx.plurals import counted
+from tcpx.quantities import amount, percent
 from tcpx.records import brief, frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.target import Target, load_target
@@ -102,21 +103,21 @@ class Why:
     def lines(self) -> Iterator[str]:
         """What `tcpx explain --why` prints."""
         at = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
-        yield f"@{self.kernel} for {self.target}{f' at {at}' if at else ''}: {self.cycles:.3g} cycles, as modelled"
+        yield f"@{self.kernel} for {self.target}{f' at {at}' if at else ''}: {amount(self.cycles)} cycles, as modelled"
         yield f"core: {self.core}" + ("" if self.is_described else "; that of this target is not described")
         for nest in self.nests:
             yield ""
-            yield f"{nest.share:6.1%}  @{nest.function} {nest.name}: {nest.cycles:.3g} cycles"
+            yield f"{percent(nest.share):>7}  @{nest.function} {nest.name}: {amount(nest.cycles)} cycles"
             shown = [loop for k, loop in enumerate(nest.loops) if k == 0 or loop.share >= LEAST]
             for loop in shown:
                 yield from _lines_of(loop)
             if len(shown) < len(nest.loops):
-                yield f"  and {counted(len(nest.loops) - len(shown), 'loop')} of less than {LEAST:.0%} each"
+                yield f"  and {counted(len(nest.loops) - len(shown), 'loop')} of less than {percent(LEAST)}"
 
 
 def _lines_of(loop: WhyLoop) -> Iterator[str]:
     cycles = f"{loop.cycles:.2f} cycles an iteration, {loop.iterations:.6g} iterations"
-    yield f"  {loop.name}: {loop.share:.1%} of the nest, {cycles}"
+    yield f"  {loop.name}: {percent(loop.share)} of the nest, {cycles}"
     ports = " ".join(f"{port} {cycles:.2f}" for port, cycles in _in_order(loop.ports) if cycles >= 0.005)
     yield f"    throughput {loop.throughput:6.2f}  {ports}, front end {loop.entry:.2f}"
     yield f"    latency    {loop.latency:6.2f}  {' -> '.join(loop.chain) or 'no chain from one iteration to the next'}"

@@ -91,7 +91,7 @@ def test_the_page_shows_each_workload_over_time(tmp_path: Path) -> None:
     text = page(runs())
     parsed = Tags(text)
     assert (parsed.open, parsed.outside) == ([], [])
-    assert "<b>gemm/8, 1 thread</b><br>10 us, fastest peer numpy: 2.00 of it, 10% of the limit" in text
+    assert "<b>gemm/8, 1 thread</b><br>10 us, fastest peer numpy: 2.00 of it, 10.0 % of the limit" in text
     assert "2026-11-27 aaaa\ntcpx: 30 us (30 us to 33 us)" in text
     assert "&lt;b&gt;" in text
     assert "AMD (R) EPYC, zen4" in text
