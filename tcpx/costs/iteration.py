@@ -31,6 +31,8 @@ from tcpx.target import InstructionRow, Target
 _LITERAL: Final = "literal"
 _REGROUPED: Final = ("a + b", "a & b", "a | b", "a ^ b")
 """Operations on integers that compilers compute in another order, so that a chain of several waits for one."""
+_CHEAPER_LOADED: Final = ("convert_widened",)
+"""Classes whose instructions take less of an operand in memory, which has the lanes where they are needed."""
 _SPLAT: Final = "splat"
 _SPLAT_BITS: Final = 32
 """The least bits that a load repeats over a vector without another instruction."""
@@ -233,18 +235,25 @@ class _Iteration:
         """What its instructions do on ports."""
         moving = self._moving(op, row)
         folded = self.copies_of_operand(op)
+        in_memory = self._has_operand_in_memory(op)
         for number, (step, roots) in enumerate(self.uses.of(row).steps):
             is_memory = step.name in MEMORY
             if not is_memory and (not roots & moving or self._is_counted(op, row, number, roots)):
                 continue
             count = folded if folded and step.name == "load" else step.lanes
-            self._use(step.name, step.bits, count, 0 if folded and step.name == "load" else count)
+            name = f"{step.name}_load" if in_memory and step.name in _CHEAPER_LOADED else step.name
+            self._use(name, step.bits, count, 0 if folded and step.name == "load" else count)
             self.widest = max(self.widest, step.bits)
             if is_memory:
                 self.bytes += step.bits // 8 * (count if step.name == "load" else 1)
             else:
                 cost = self.uses.core.cost(step.name, step.bits)
                 self.classes[step.name] += round(sum(use.cycles for use in cost.uses))
+
+    def _has_operand_in_memory(self, op: Operation) -> bool:
+        """Whether a load is an operand of its instruction."""
+        sources = [value.defining_op for value in op.operands]
+        return any(isinstance(source, OnSubset) and self.copies_of_operand(source) for source in sources)
 
     def _is_counted(self, op: Operation, row: InstructionRow, number: int, roots: frozenset[str]) -> bool:
         """Whether it computes a mask of lanes that another access has computed."""
