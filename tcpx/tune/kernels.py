@@ -319,6 +319,7 @@ class ByKernel:
             early_stop=self.early_stop,
             processes=self.processes if part.alone else 0,
             listener=self.listener,
+            bare=False,
         )
 
     def _judged(

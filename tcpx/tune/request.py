@@ -33,5 +33,5 @@ class Request:
     processes: int
     early_stop: int | None
     executor: str
-    has_schedule: bool
-    """Whether a schedule was given: the default policy is what there is without one."""
+    beside_bare: bool
+    """Whether the winner is compared with the payload compiled without the schedule, which is another one."""

@@ -277,7 +277,7 @@ class Search:
                 evaluator,
                 best,
                 first,
-                request.has_schedule,
+                request.beside_bare,
                 request.processes,
                 self._say_of_final,
             )

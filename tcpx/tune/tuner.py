@@ -57,6 +57,7 @@ def tune(
     processes: int = FINAL_PROCESSES,
     early_stop: int | None = None,
     executor: str = LOCAL,
+    bare: bool = True,
     listener: Listener = silent,
 ) -> Study:
     """Find fast values for the knobs of a schedule.
@@ -69,10 +70,10 @@ def tune(
     have several kinds of processors, each kind gets a study and an equal part of the budget, and those after the first
     are its `others`; a study whose workers are all gone comes last, and where none is left that is an error.
     `early_stop` ends the search after so many candidates that are not faster. At the end, beyond the budget, the winner
-    is compared with the defaults and with the payload compiled without a schedule, in `processes` or more sets of fresh
-    processes, whose time the listener hears before; with 0 it is not. Where this does not show that the winner is
-    faster than the defaults, these are the winner. Ctrl-C ends the search and keeps what it found; a second one ends it
-    at once. Raises ScheduleError, ArgumentError, LedgerError.
+    is compared with the defaults and, with `bare`, with the payload compiled without the schedule, in `processes`
+    or more sets of fresh processes, whose time the listener hears before; with 0 it is not. Where this does not show
+    that the winner is faster than the defaults, these are the winner. Ctrl-C ends the search and keeps what it found; a
+    second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
     """
     started = monotonic()
     module = module_of(module)
@@ -101,7 +102,7 @@ def tune(
         processes=processes,
         early_stop=early_stop,
         executor=executor,
-        has_schedule=schedule is not None,
+        beside_bare=bare and schedule is not None and not program.is_default,
     )
     if executor == LOCAL:
         tcpx.load_target(resolved).require_cpu()
