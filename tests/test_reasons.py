@@ -99,6 +99,21 @@ def test_loops_that_wait_for_memory() -> None:
     assert nest.loops[0].bytes["memory"] == nest.loops[0].bytes["l1"] > 0
 
 
+def test_a_row_that_is_a_whole_operation_counts_as_its_work() -> None:
+    target = tcpx.load_target(ROOT / "tests/transform/micro_kernels.yaml", allow_native=True)
+    schedule = (
+        "language 2\nschedule s(root: func) {\n  let mm = match one contract in root\n"
+        "  let pc = tile(mm, [k: 8])\n  let jr, ir = tile(mm, [n: 16, m: 4])\n  lower_to(mm, masked_4x16)\n}\n"
+    )
+    text = (
+        "func @f(%x: tensor<64x8xf32>, %w: tensor<8x16xf32>) -> tensor<64x16xf32> {\n"
+        "  %mm = tcp.matmul(%x, %w) : tensor<64x16xf32>\n  tcp.return(%mm)\n}\n"
+    )
+    nest = tcpx.why(tcpx.parse(text), tcpx.parse_schedule(schedule), target=target).nests[0]
+    vectors = 4 * 8 * 16 / target.lanes("f32")
+    assert max(loop.ports["f0"] for loop in nest.loops) == pytest.approx(vectors / 2)  # two units multiply and add
+
+
 def test_a_core_that_no_file_describes() -> None:
     found = why(64, 6, "x86_avx512")
     assert (found.core, found.is_described) == ("a usual processor", False)

@@ -134,6 +134,8 @@ class _Iteration:
                     self._scalar("alu", len(op.operands) - 1)
                 case OnSubset() if op.work != 0:
                     self._copied(evaluate(op.work, sizes), op)
+                case _ if op.work != 0:
+                    self._opaque(evaluate(op.work, sizes))
                 case _:
                     continue
 
@@ -230,6 +232,12 @@ class _Iteration:
         self.bytes += 2 * bits // 8
         self._use("load", _COPIED_BITS, vectors, vectors)
         self._use("store", _COPIED_BITS, vectors, vectors)
+
+    def _opaque(self, work: int) -> None:
+        """A row that is a whole operation, whose instructions nobody knows: as if all of it were multiply-adds."""
+        vectors = work / self.target.lanes("f32")
+        self._use("fma", self.target.vector_bits, vectors, vectors)
+        self.widest = max(self.widest, self.target.vector_bits)
 
     def _count(self, op: Operation, row: InstructionRow) -> None:
         """What its instructions do on ports."""
