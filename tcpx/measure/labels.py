@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-LETTER: Final = 6.1
-"""The width of a letter, about."""
+LETTER: Final = 6.8
+"""The width of a letter, about, of the widest fonts."""
 ASCENT, DESCENT = 9.0, 3.0
 LINE: Final = 14.0
 GAP: Final = 4.0

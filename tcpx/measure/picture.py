@@ -33,14 +33,13 @@ STYLE: Final = """\
 .roofline .back { fill: #fff; } .roofline text { fill: #44474d; } .roofline .grid { stroke: #e8e7e2; }
 .roofline .roof { stroke: #8a8d93; stroke-width: 1.4; } .roofline .name { fill: #6c6f76; }
 .roofline .far { stroke: #b4b6ba; } .roofline circle { fill-opacity: .75; stroke: #fff; stroke-width: 1; }
-.roofline g text { paint-order: stroke; stroke: #fff; stroke-width: 3px; }
+.roofline .names { pointer-events: none; }
+.roofline .names text { paint-order: stroke; stroke: #fff; stroke-width: 3px; }
 .roofline g:hover circle { fill-opacity: 1; stroke: #1d1f23; }
-.roofline g:hover text { font-weight: 600; fill: #1d1f23; }
 @media (prefers-color-scheme: dark) {
   .roofline .back { fill: #171a1f; } .roofline text { fill: #c3c6cc; } .roofline .grid { stroke: #2a2e35; }
   .roofline .roof { stroke: #7c818b; } .roofline .name { fill: #9a9fa8; } .roofline .far { stroke: #5f656f; }
-  .roofline circle, .roofline g text { stroke: #171a1f; }
-  .roofline g:hover circle { stroke: #e3e5e8; } .roofline g:hover text { fill: #fff; }
+  .roofline circle, .roofline .names text { stroke: #171a1f; } .roofline g:hover circle { stroke: #e3e5e8; }
 }"""
 
 
@@ -138,7 +137,7 @@ def roofline_svg(points: Sequence[Point], limits: Limits, only: Collection[str] 
     colours = {group: COLOURS[k % len(COLOURS)] for k, group in enumerate(groups)}
     names, legend = _names(axes, peaks, bandwidths), _legend(colours)
     taken = [text.box for text in names if not text.turned] + [text.box for _, text in legend]
-    drawn = _points(axes, points, colours, [*taken, *_boxes_of_slopes(names)])
+    drawn, beside = _points(axes, points, colours, [*taken, *_boxes_of_slopes(names)])
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" class="roofline" role="img" '
         'aria-label="operations a second over operations per byte">',
@@ -146,8 +145,11 @@ def roofline_svg(points: Sequence[Point], limits: Limits, only: Collection[str] 
         f'<rect class="back" width="{WIDTH}" height="{HEIGHT}"/>',
         *_grid(axes),
         *_roofs(axes, peaks, bandwidths),
-        *map(str, names),
         *reversed(drawn),
+        '<g class="names">',
+        *map(str, names),
+        *beside,
+        "</g>",
         *(f"{dot}{text}" for dot, text in legend),
         "</svg>",
     ]
@@ -222,8 +224,10 @@ def _boxes_of_slopes(names: Sequence[_Text]) -> Iterator[Box]:
             yield Box(x - 3, y - 9, x + 6, y + 3)
 
 
-def _points(axes: _Axes, points: Sequence[Point], colours: Mapping[str, str], taken: Sequence[Box]) -> list[str]:
-    """The points with their names, each name once; those of the largest points find their places first."""
+def _points(
+    axes: _Axes, points: Sequence[Point], colours: Mapping[str, str], taken: Sequence[Box]
+) -> tuple[list[str], list[str]]:
+    """The points, and their names, each name once; those of the largest points find their places first."""
     order = sorted(range(len(points)), key=lambda k: -points[k].share)
     places: list[tuple[float, float, float, str]] = []
     said: set[str] = set()
@@ -234,17 +238,15 @@ def _points(axes: _Axes, points: Sequence[Point], colours: Mapping[str, str], ta
         said.add(point.name)
         places.append((axes.x(point.intensity), axes.y(point.rate), radius, words))
     room = Box(LEFT + 2, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM - 2)
-    drawn = [""] * len(points)
+    drawn, names = [""] * len(points), list[str]()
     for k, (x, y, radius, words), label in zip(order, places, placed(places, taken, room), strict=True):
         point = points[k]
-        parts = [f"<g><title>{escape(_said_of(point))}</title>"]
+        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colours[point.group]}"/>'
+        drawn[k] = f"<g><title>{escape(_said_of(point))}</title>{circle}</g>"
         if label is not None:
-            if label.is_far:
-                parts.append(_line(x, y, label.x, label.y - 4, "far"))
-            parts.append(str(_Text(label.x, label.y, words, label.anchor)))
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colours[point.group]}"/></g>')
-        drawn[k] = "".join(parts)
-    return drawn
+            names += [_line(x, y, label.x, label.y - 4, "far")] if label.is_far else []
+            names.append(str(_Text(label.x, label.y, words, label.anchor)))
+    return drawn, names
 
 
 def _said_of(point: Point) -> str:
