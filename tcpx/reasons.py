@@ -11,7 +11,7 @@ from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.given import mapping_of
-from tcpx.payload.ir import FuncOp
+from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.size_values import SizeValues
 from tcpx.payload.sizes import Symbol
 from tcpx.plurals import counted
@@ -64,11 +64,12 @@ class WhyLoop:
 
 @frozen
 class WhyNest:
-    """A statement of a function that is outside of its loops: `cycles` are those of one run, on one thread, `share` is
-    their part of all."""
+    """A statement of a function that is outside of its loops: `cycles` are those of one of its `runs` in a call of the
+    kernel, on one thread, `share` is the part that all runs have."""
 
     function: str
     name: str
+    runs: int
     cycles: float
     share: float
     loops: tuple[WhyLoop, ...]
@@ -107,7 +108,8 @@ class Why:
         yield f"core: {self.core}" + ("" if self.is_described else "; that of this target is not described")
         for nest in self.nests:
             yield ""
-            yield f"{percent(nest.share):>7}  @{nest.function} {nest.name}: {amount(nest.cycles)} cycles"
+            runs = f", {counted(nest.runs, 'run')}" if nest.runs > 1 else ""
+            yield f"{percent(nest.share):>7}  @{nest.function} {nest.name}: {amount(nest.cycles)} cycles{runs}"
             shown = [loop for k, loop in enumerate(nest.loops) if k == 0 or loop.share >= LEAST]
             for loop in shown:
                 yield from _lines_of(loop)
@@ -157,8 +159,9 @@ def why(
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
     func = run.module.main
     counted_as = _sizes(func, mapping_of(sizes, "sizes", '{"N": 64}') if sizes is not None else {})
-    nests = nests_of(func, chosen, threads, counted_as)
-    total = sum(held.cycles for held in nests)
+    every = nests_of(func, chosen, threads, counted_as)
+    nests = _by_statement(every)
+    total = sum(held.cycles for held in every)
     core = core_named(chosen.core)
     return Why(
         func.name,
@@ -167,8 +170,20 @@ def why(
         core.is_described,
         counted_as,
         total,
-        tuple(_why_of(held, total) for held in _chosen(nests, nest, func.name)),
+        tuple(_why_of(runs, total) for runs in _chosen(nests, nest, func.name)),
     )
+
+
+def _by_statement(nests: list[Nest]) -> list[list[Nest]]:
+    """The runs of each statement: a function may be called several times."""
+    found: dict[Operation, list[Nest]] = {}
+    for held in nests:
+        found.setdefault(held.op, []).append(held)
+    return list(found.values())
+
+
+def _cycles(runs: list[Nest]) -> float:
+    return sum(held.cycles for held in runs)
 
 
 def _sizes(func: FuncOp, given: Mapping[str, object]) -> dict[str, int]:
@@ -206,12 +221,12 @@ def _size(symbol: Symbol, given: object) -> int:
     return given
 
 
-def _chosen(nests: list[Nest], name: str, kernel: str) -> list[Nest]:
+def _chosen(nests: list[list[Nest]], name: str, kernel: str) -> list[list[Nest]]:
     """Those of this name; without one, the fewest that have most of the time. Raises ArgumentError."""
     if name:
-        found = [held for held in nests if name in (held.name, f"@{held.function} {held.name}")]
+        found = [runs for runs in nests if name in (runs[0].name, f"@{runs[0].function} {runs[0].name}")]
         if not found:
-            names = list(dict.fromkeys(held.name for held in nests))
+            names = list(dict.fromkeys(runs[0].name for runs in nests))
             raise ArgumentError(
                 Diagnostic(
                     f"@{kernel} has no nest `{name}`",
@@ -221,21 +236,23 @@ def _chosen(nests: list[Nest], name: str, kernel: str) -> list[Nest]:
                 )
             )
         return found
-    ordered = sorted(nests, key=lambda held: held.cycles, reverse=True)
-    total, shown = sum(held.cycles for held in nests), 0.0
-    kept: list[Nest] = []
-    for held in ordered:
+    total, shown = sum(map(_cycles, nests)), 0.0
+    kept: list[list[Nest]] = []
+    for runs in sorted(nests, key=_cycles, reverse=True):
         if kept and shown >= SHARE * total:
             break
-        kept.append(held)
-        shown += held.cycles
+        kept.append(runs)
+        shown += _cycles(runs)
     return kept
 
 
-def _why_of(nest: Nest, total: float) -> WhyNest:
+def _why_of(runs: list[Nest], total: float) -> WhyNest:
+    """The statement, by its longest run."""
+    nest = max(runs, key=lambda held: held.cycles)
     loops = sorted(nest.loops, key=lambda inner: inner.cycles * inner.iterations, reverse=True)
-    share = nest.cycles / total if total else 0.0
-    return WhyNest(nest.function, nest.name, nest.cycles, share, tuple(_loop(inner, nest.cycles) for inner in loops))
+    share = _cycles(runs) / total if total else 0.0
+    held = tuple(_loop(inner, nest.cycles) for inner in loops)
+    return WhyNest(nest.function, nest.name, len(runs), nest.cycles, share, held)
 
 
 def _loop(inner: InnerLoop, total: float) -> WhyLoop:

@@ -130,6 +130,19 @@ def test_the_nest_that_is_asked_for() -> None:
     assert one.nests == tcpx.why(module, nest="@f e/d01", target="zen4").nests
 
 
+def test_a_function_that_is_called_several_times() -> None:
+    text = (
+        "func @g(%x: tensor<4096xf32>) -> tensor<4096xf32> {\n"
+        "  %e = tcp.exp(%x) : tensor<4096xf32>\n  tcp.return(%e)\n}\n"
+        "func @f(%x: tensor<4096xf32>) -> tensor<4096xf32> {\n"
+        "  %a = tcp.call @g(%x) : tensor<4096xf32>\n  %b = tcp.call @g(%a) : tensor<4096xf32>\n  tcp.return(%b)\n}\n"
+    )
+    found = tcpx.why(tcpx.parse(text), target="zen4")
+    assert [(nest.function, nest.runs, nest.share) for nest in found.nests] == [("g", 2, 1.0)]
+    assert found.cycles == 2 * found.nests[0].cycles
+    assert any(line.endswith(" cycles, 2 runs") for line in found.lines())
+
+
 def test_a_nest_that_there_is_not() -> None:
     with pytest.raises(tcpx.ArgumentError) as refused:
         tcpx.why(tcpx.parse(TWO), nest="e/d1", target="zen4")
