@@ -367,8 +367,8 @@ class ByKernel:
             return replace(known, verdict=f"reverted: {why}")
         if piece.key:
             made = self._record_of(part, study)
-            write_record(self.path, replace(made, provenance={**made.provenance, **known.provenance}))
-        self._write_own(parts, {**study.provenance(), **known.provenance})
+            write_record(self.path, replace(made, provenance={**made.provenance, **self._told(known)}))
+        self._write_own(parts, {**study.provenance(), **self._told(known)})
         return replace(known, verdict=KEPT)
 
     def _confirm_together(self, parts: Parts, outcomes: list[Outcome], won: Sequence[Won]) -> None:
@@ -392,7 +392,17 @@ class ByKernel:
             verdict = f"reverted: {why}" if why else KEPT
             outcomes[each.number] = replace(outcomes[each.number], whole=whole, verdict=verdict)
         if not why:
-            self._write_own(parts, {**won[0].provenance, **outcomes[won[0].number].provenance})
+            kept = [outcomes[each.number] for each in won]
+            of_nests = {"nests": ", ".join(f"{held.name} {held.ratio:.3f}" for held in kept if held.ratio is not None)}
+            made = {name: won[0].provenance[name] for name in ("tcpx", "made")}
+            self._write_own(parts, {**made, **of_nests, **self._told(kept[0])})
+
+    def _told(self, known: Outcome) -> dict[str, str]:
+        """What a record says of the whole, and of how long it took to get there."""
+        return {
+            **known.provenance,
+            "seconds": f"{monotonic() - self.started:.0f}, {self.confirming:.0f} of them comparing",
+        }
 
     def _write_own(self, parts: Parts, provenance: Mapping[str, str]) -> None:
         """Write the record of the payload, if it has values of its own: with those of functions, since where it fits it

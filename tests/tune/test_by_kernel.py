@@ -203,6 +203,8 @@ def test_nests_of_the_payload_are_tuned_alone_and_kept_together(tune: Tune, tmp_
     assert study.params == dict.fromkeys(SLOW, False)
     (record,) = read_records(tmp_path / "s.tuned.yaml")
     assert (record.function, record.params) == ("", study.params)
+    assert record.provenance["nests"] in ("%r0 and 1 equal 0.500, %r1 0.500", "%r1 0.500, %r0 and 1 equal 0.500")
+    assert record.provenance["seconds"].endswith(" of them comparing")
     assert tcpx.compile(TWO, NESTS, target=TARGET, tuned=tmp_path / "s.tuned.yaml").tuned == record
     again = tune(TWO, NESTS)
     assert verdicts(again) == {
