@@ -214,15 +214,15 @@ def _check_request(request: CompileRequest, threads: int) -> None:
 
 
 @collector_paused()
-def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
-    """Schedule a copy of a payload and lower it to what emission takes."""
+def lowered(request: CompileRequest, target: Target, threads: int, sizes: Mapping[str, int] | None = None) -> Run:
+    """Schedule a copy of a payload and lower it to what emission takes; `sizes` are those at which remarks judge it."""
     _check_request(request, threads)
     module = with_strides(request.module) if request.strided else copy_module(request.module)
     if not request.contract:
         forbid_contraction(module)
     program = program_or_default(request.schedule)
     with phase("schedule"):
-        return run_and_lower(module, program, target, threads=threads, params=request.params)
+        return run_and_lower(module, program, target, threads=threads, params=request.params, sizes=sizes)
 
 
 def _requests_of(given: object) -> list[CompileRequest]:

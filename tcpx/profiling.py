@@ -12,7 +12,7 @@ import numpy as np
 from tcpx.api import CompileRequest, lowered
 from tcpx.call_times import Figures, TimedStatement, measured
 from tcpx.cells import page_cell, table_cell
-from tcpx.costs.forwarding import forwarded
+from tcpx.costs.forwarding import PayloadPlaces
 from tcpx.costs.kernel_cost import Traffic, statement_traffic
 from tcpx.costs.shares import modelled_shares
 from tcpx.costs.visits import Statement, runs
@@ -226,7 +226,9 @@ class _Model:
     def __init__(self, module: Module, kernel: Module, target: Target, threads: int, arrays: Sequence[Array]) -> None:
         made = list(runs(kernel.main, bind_symbols(kernel.main, arrays), target))
         asked = asked_for(module.main, bind_symbols(module.main, arrays), target)
-        self.account, self.shares = account(forwarded(asked, module, made), made), modelled_shares(made)
+        places = PayloadPlaces.of(module)
+        self.account = account(places.forwarded(asked, made), made, places.bodies)
+        self.shares = modelled_shares(made)
         self.traffic = statement_traffic(kernel.main, target, threads, arrays)
         self.names = {func.name: [op.name for op in func.walk() if op.name] for func in module.funcs.values()}
         named = [op for func in module.funcs.values() for op in func.walk() if op.name]

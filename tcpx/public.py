@@ -43,7 +43,7 @@ from tcpx.payload.diagnostics import (
 from tcpx.payload.ir import Module
 from tcpx.payload.progress import EvaluationProgress
 from tcpx.profiling import Profile, ProfilePart, ProfileRest, ProfileRow, profile
-from tcpx.reasons import Why, WhyLoop, WhyNest, why
+from tcpx.reasons import Why, WhyLoop, WhyNest, remarks_of, why
 from tcpx.report import Explanation, ExplanationText, explain, html_page
 from tcpx.saved import load_kernel
 from tcpx.source import LineOrigin, Source, emit
@@ -149,6 +149,7 @@ __all__ = [
     "program_or_default",
     "random_inputs",
     "read_array",
+    "remarks_of",
     "schedule_text",
     "search_space",
     "targets",

@@ -174,6 +174,25 @@ def why(
     )
 
 
+def remarks_of(
+    module: PayloadLike,
+    schedule: Schedulable | None = None,
+    *,
+    sizes: SizeValues | None = None,
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+) -> tuple[Diagnostic, ...]:
+    """The remarks that the kernel would have, its slow statements judged at these values of the payload's symbols;
+    `kernel.remarks` judges them at usual ones. Nothing is compiled. Raises ArgumentError for sizes that do not fit, and
+    what `compile` raises before it calls the C compiler."""
+    module = module_of(module)
+    chosen = load_target(target)
+    given: Mapping[str, object] = mapping_of(sizes, "sizes", '{"N": 64}') if sizes is not None else {}
+    known = {name: size for name, size in _sizes(module.main, given).items() if name in given}
+    return lowered(CompileRequest(module, schedule, params), chosen, threads, known).remarks
+
+
 def _by_statement(nests: list[Nest]) -> list[list[Nest]]:
     """The runs of each statement: a function may be called several times."""
     found: dict[Operation, list[Nest]] = {}

@@ -1,7 +1,8 @@
 """Measure slow programs beside their fast forms, and print the remarks on the slow ones.
 
 `--compile` only fills the cache of kernels, so that a later run has the machine for itself while it measures.
-`--record` writes the factors into the table.
+`--record` writes the factors into the table. `--judge` measures nothing: it says of which programs the remarks name a
+right cause, and where the factor that they state is within `WITHIN` of the one in the table.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks.slow_programs.programs import TABLE, Array, SlowProgram, slow_pr
 from benchmarks.slow_programs.timing import seconds_of
 
 LEAST_FACTOR: Final = 2.0
+WITHIN: Final = 1.3
 
 
 def measured(program: SlowProgram, kernels: Sequence[tcpx.Kernel]) -> tuple[float, float]:
@@ -48,13 +50,35 @@ def record(factors: dict[str, float]) -> None:
     TABLE.write_text(text, encoding="utf-8")
 
 
+def judge(programs: Sequence[SlowProgram]) -> None:
+    """Print each program with its remarks, and how many are named with a right cause, and a right factor."""
+    named = stated = 0
+    for program in programs:
+        form = program.forms[0]
+        schedule = None if form.schedule is None else tcpx.parse_schedule(form.schedule)
+        remarks = tcpx.remarks_of(form.module(program.stored()), schedule, sizes=dict(program.sizes))
+        right = [remark for remark in remarks if remark.cause in program.causes]
+        factor = max((remark.factor for remark in right), default=0.0)
+        named += bool(right)
+        stated += program.factor / WITHIN <= factor <= program.factor * WITHIN
+        found = ", ".join(f"{remark.cause} {remark.factor:.1f}" for remark in remarks if remark.cause)
+        print(
+            f"{'   ' if right else 'NO '}{program.name:34} {program.factor:7.2f} {', '.join(program.causes)} | {found}"
+        )
+    print(f"{named} of {len(programs)} are named with a right cause, {stated} with a right factor")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.slow_programs", description=__doc__)
     parser.add_argument("pattern", nargs="?", default="*", help="a glob of names: 'padding/*'")
     parser.add_argument("--compile", action="store_true", help="compile, measure nothing")
     parser.add_argument("--record", action="store_true", help="write the factors into the table")
+    parser.add_argument("--judge", action="store_true", help="compare the remarks with the table, measure nothing")
     options = parser.parse_args()
     warnings.simplefilter("ignore", tcpx.ScheduleWarning)
+    if options.judge:
+        judge(slow_programs(options.pattern))
+        return
     factors: dict[str, float] = {}
     for program in slow_programs(options.pattern):
         kernels = [form.kernel(program.stored()) for form in program.forms]

@@ -165,18 +165,21 @@ def main() -> None:
     for program in programs:
         module = tcpx.parse(program.payload)
         schedule = None if program.schedule is None else tcpx.parse_schedule(program.schedule)
-        kernel = tcpx.compile(module, schedule)
         if options.compile:
+            tcpx.compile(module, schedule)
             continue
         if options.freeze is not None:
+            kernel = tcpx.compile(module, schedule)
             seconds = measured(program, kernel, module)
             own = seconds.pop("tcpx")
             ratios[program.name] = own / min(seconds.values())
             others = ", ".join(f"{language} {s * 1e6:.1f}" for language, s in seconds.items())
             print(f"{program.name:36} {own * 1e6:8.1f} us, {others}: {ratios[program.name]:.2f}", flush=True)
-        alarms += bool(kernel.remarks)
-        for remark in kernel.remarks:
-            print(f"{program.name}: {remark.message}")
+        sizes = {symbol: program.extents[symbol.lower()] for symbol in program.symbols}
+        remarks = tcpx.remarks_of(module, schedule, sizes=sizes)
+        alarms += bool(remarks)
+        for remark in remarks:
+            print(f"{program.name}: {remark.message}", flush=True)
     if ratios:
         freeze(ratios)
     if not options.compile:

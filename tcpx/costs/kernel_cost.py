@@ -135,11 +135,11 @@ class _Walk:
             vectors = sum(isinstance(dest.type, VectorType) for dest in loop.destinations)
             self.carried = max(self.carried, vectors)
             spilled = max(0, vectors - self.target.vector_registers)
-            once = max(once + 2 * spilled * ACCESS, LATENCY * _chain(loop))
+            once = max(once + 2 * spilled * ACCESS, LATENCY * chain_of(loop))
         return once * count / (min(self.threads, count) if loop.is_parallel else 1)
 
 
-def _chain(loop: Loop) -> int:
+def chain_of(loop: Loop) -> int:
     """The longest chain of instructions from a carried value to what it is in the next iteration."""
     depths: dict[Value, int] = {d: 0 for d in loop.destinations if not isinstance(d.type, TensorType)}
     longest = 0

@@ -13,7 +13,7 @@ from tcpx.payload.ops.gml_st import Conditional, If, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
-from tcpx.payload.types import ScalarType, dtype_of, shape_of
+from tcpx.payload.types import ScalarType, VectorType, dtype_of, i1, shape_of
 from tcpx.target import LaneType, Target, target_at
 from tcpx.target.semantics import is_expression
 from tcpx.transform.vectors.probes import body_of, discard, trial
@@ -59,14 +59,17 @@ def sizes_in_callee(call: Operation, sizes: Mapping[str, int]) -> Mapping[str, i
 
 def operations_of_element(op: Operation, target: Target) -> int:
     """The operations for an element of an elementwise operation: two of one that multiplies and adds, those of its
-    expansion where the target has no instruction for it, none of a cast."""
-    if not isinstance(op, Elementwise) or not op.operands or op.is_movement or op.semantics == CAST:
+    expansion for vectors where the target has no instruction for it, or a slow one, none of a cast between numbers."""
+    if not isinstance(op, Elementwise) or not op.operands or op.is_movement:
         return 0
+    if op.semantics == CAST:
+        return int(dtype_of(op.operands[0].type) == i1)
     dtypes = [dtype_of(value.type) for value in (op.result, *op.operands)]
     lanes = min(target.lanes(dtype.name) for dtype in dtypes)
     result, *operands = (LaneType(dtype.name, lanes) for dtype in dtypes)
-    if not is_expression(op.semantics) or target.find("compute", op.semantics, result, operands) is None:
-        args = Block([("", dtype) for dtype in dtypes[1:]]).args
+    row = target.find("compute", op.semantics, result, operands) if is_expression(op.semantics) else None
+    if row is None or row.is_slow:
+        args = Block([("", VectorType((lanes,), dtype)) for dtype in dtypes[1:]]).args
         expanded = trial(lambda build: op.expansion(build, args))
         if expanded:
             return sum(operations_of_element(inner, target) for inner in expanded)

@@ -1,16 +1,18 @@
-"""How often a kernel runs each block at given sizes: loops count as many times as their middle iterations, which have
-the mean length where inner loops go over a triangle; branches as the side that is taken, the larger one where only the
-elements tell."""
+"""How often a kernel runs each block at given sizes: iterations of a loop that run other loops as often count as the
+first one, equal calls of a block as one, branches as the side that is taken, the larger one where only the elements
+tell."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tcpx.costs.footprint import Trip
 from tcpx.costs.operations import sizes_in_callee, taken
 from tcpx.payload.ir import Block, FuncOp, Operation
-from tcpx.payload.ops.gml_st import Conditional, Loop
+from tcpx.payload.ops.gml_st import Conditional, If, Loop
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
+from tcpx.payload.size_traversal import variables
+from tcpx.payload.sizes import evaluate
 from tcpx.target import Target, target_at
 
 
@@ -31,6 +33,8 @@ class Run(NamedTuple):
     target: Target
     statement: Statement
     trips: tuple[Trip, ...]
+    is_first: bool = True
+    """Whether it stands for the first iterations of its loops; other runs of the same operations follow it."""
 
 
 def runs(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Iterator[Run]:
@@ -51,27 +55,29 @@ class _Visit:
         own: Target,
         at: Statement,
         trips: tuple[Trip, ...],
+        is_first: bool = True,
     ) -> Iterator[Run]:
         straight: list[Operation] = []
+        calls: dict[tuple[FuncOp, tuple[tuple[str, int], ...]], int] = {}
         for op in block.ops:
-            inner = isinstance(op, Loop | Conditional) or op.callee is not None
-            if not inner:
+            if isinstance(op, Loop):
+                yield from self.loop(op, sizes, times, own, at, trips, is_first)
+            elif isinstance(op, Conditional):
+                yield from self.block(taken(op, sizes, own), sizes, times, own, at, trips, is_first)
+            elif op.callee is not None:
+                call = op.callee, tuple(sizes_in_callee(op, sizes).items())
+                calls[call] = calls.get(call, 0) + 1
+            else:
                 sizes = bound(op, sizes) if isinstance(op, Bind) else sizes
                 if op.work == 0 or at.name:
                     straight.append(op)
                 else:
-                    yield Run((op,), sizes, times, own, Statement(at.function, op.name or op.opcode), trips)
-                continue
-            if isinstance(op, Loop):
-                yield from self.loop(op, sizes, times, own, at, trips)
-            elif isinstance(op, Conditional):
-                yield from self.block(taken(op, sizes, own), sizes, times, own, at, trips)
-            elif op.callee is not None:
-                called = target_at(op.callee, self.kernel)
-                inside = at if at.name else Statement(op.callee.name, "")
-                yield from self.block(op.callee.body, sizes_in_callee(op, sizes), times, called, inside, trips)
+                    yield Run((op,), sizes, times, own, Statement(at.function, op.name or op.opcode), trips, is_first)
+        for (callee, inner), number in calls.items():
+            called, inside = target_at(callee, self.kernel), at if at.name else Statement(callee.name, "")
+            yield from self.block(callee.body, dict(inner), number * times, called, inside, trips, is_first)
         if straight:
-            yield Run(tuple(straight), sizes, times, own, at, trips)
+            yield Run(tuple(straight), sizes, times, own, at, trips, is_first)
 
     def loop(
         self,
@@ -81,11 +87,58 @@ class _Visit:
         own: Target,
         at: Statement,
         trips: tuple[Trip, ...],
+        is_first: bool = True,
     ) -> Iterator[Run]:
         values = iterations(loop, sizes)
-        if not values:
-            return
         inside = Statement(at.function, at.name or loop.name or loop.opcode)
-        trip = Trip(loop, loop.var.name, values[0], values[-1], len(values))
-        inner = {**sizes, loop.var.name: values[(len(values) - 1) // 2]}
-        yield from self.block(loop.body, inner, times * len(values), own, inside, (*trips, trip))
+        for value, number in _alike(loop, values, sizes):
+            trip = Trip(loop, loop.var.name, values[0], values[-1], len(values))
+            inner = {**sizes, loop.var.name: value}
+            first = is_first and value == values[0]
+            yield from self.block(loop.body, inner, times * number, own, inside, (*trips, trip), first)
+
+
+def _alike(loop: Loop, values: range, sizes: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Iterations of a loop and how many are like each: the first, the one in the middle and the last, where loops
+    inside run another number of times."""
+    if len(values) <= 1:
+        return [(value, 1) for value in values]
+    inner = [op for op in loop.body.ops if isinstance(op, Loop | Conditional)]
+    name = loop.var.name
+    if not any(_depends_on(op, name) for op in inner):
+        return [(values[0], len(values))]
+    middle = values[len(values) // 2]
+    extents = [_extents(inner, {**sizes, name: value}) for value in (values[0], middle, values[-1])]
+    if extents[0] == extents[1] == extents[2]:
+        return [(values[0], len(values))]
+    if extents[0] == extents[1]:
+        return [(values[0], len(values) - 1), (values[-1], 1)]
+    found = [(values[0], 1), (middle, len(values) - 2), (values[-1], 1)]
+    return [(value, number) for value, number in found if number]
+
+
+def _depends_on(op: Operation, name: str) -> bool:
+    """Whether how often a loop runs, or which side of a branch, depends on a loop variable."""
+    for inner in op.walk():
+        if isinstance(inner, Loop):
+            sizes = inner.var.lower, inner.var.upper, inner.var.step
+            if any(name == var.name for size in sizes for var in variables(size)):
+                return True
+        elif isinstance(inner, If) and any(name == var.name for var in inner.predicate.variables()):
+            return True
+    return False
+
+
+def _extents(ops: Sequence[Operation], sizes: Mapping[str, int]) -> list[int]:
+    """How often loops run, and which branches are taken, as far as these sizes say."""
+    found: list[int] = []
+    for op in ops:
+        for inner in op.walk():
+            if isinstance(inner, Loop):
+                found.append(len(iterations(inner, sizes)))
+                sizes = {**sizes, inner.var.name: evaluate(inner.var.lower, sizes)}
+            elif isinstance(inner, If):
+                found.append(inner.predicate.evaluate(sizes))
+            elif isinstance(inner, Bind):
+                sizes = bound(inner, sizes)
+    return found

@@ -11,7 +11,7 @@ from dataclasses import field
 from tcpx.costs.operations import Operations, operations_of
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.interfaces import Elementwise
+from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.gml_st import OnSubset, StYield
 from tcpx.payload.types import VectorType
@@ -23,17 +23,21 @@ NONE = Operations()
 
 Place = Location | None
 Asked = Mapping[Place, Operations]
+Owners = Mapping[Place, Place]
+NO_OWNERS: Owners = {}
 
 
 @frozen
 class PlaceWork:
     """The scalar operations of a statement for one place of the payload: those `asked` for, by the peak that limits
     them, and how many are `issued`. Where a place has several statements, each is asked for its part of what they
-    issue. `is_recomputed` says that a loop computes elements more than once; all else that is issued is padding."""
+    issue. `is_recomputed` says that a loop computes elements more than once; all else that is issued is padding.
+    `peaks` are those that limit what is issued."""
 
     asked: Operations = field(default_factory=Operations)
     issued: float = 0.0
     is_recomputed: bool = False
+    peaks: frozenset[str] = frozenset()
 
     @property
     def excess(self) -> float:
@@ -56,18 +60,33 @@ def asked_for(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Asked:
     return found
 
 
-def account(asked: Asked, kernel: Iterable[Run]) -> Account:
-    """The work of each statement of a lowered function, and of those that it calls, in the call of these runs."""
+def owners_of(funcs: Iterable[FuncOp]) -> Owners:
+    """The places of operations in the bodies of others, with the place of the outermost one that is no loop."""
+    owners: dict[Place, Place] = {}
+    for func in funcs:
+        for op in func.walk():
+            around = [outer for outer in op.ancestors() if isinstance(outer, Structured)]
+            if around and op.location is not None and around[-1].written_at != op.location:
+                owners[op.location] = around[-1].written_at
+    return owners
+
+
+def account(asked: Asked, kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> Account:
+    """The work of each statement of a lowered function, and of those that it calls, in the call of these runs. What is
+    issued for a place that has an owner is issued for that."""
     issued: dict[Statement, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     totals: dict[Place, float] = defaultdict(float)
     recomputed: set[tuple[Statement, Place]] = set()
+    peaks: dict[tuple[Statement, Place], set[str]] = defaultdict(set)
     counter = _Counter()
     for run in kernel:
         for op in run.ops:
-            count = counter.operations(op, run).total() * run.times
+            operations = counter.operations(op, run)
+            count = operations.total() * run.times
             if not count:
                 continue
-            place = op.written_at
+            place = owners.get(op.written_at, op.written_at)
+            peaks[run.statement, place].update(operations)
             issued[run.statement][place] += count
             totals[place] += count
             if RECOMPUTED in op.notes:
@@ -75,7 +94,10 @@ def account(asked: Asked, kernel: Iterable[Run]) -> Account:
     return {
         statement: {
             place: PlaceWork(
-                _times(asked.get(place, NONE), count / totals[place]), count, (statement, place) in recomputed
+                _times(asked.get(place, NONE), count / totals[place]),
+                count,
+                (statement, place) in recomputed,
+                frozenset(peaks[statement, place]),
             )
             for place, count in places.items()
         }

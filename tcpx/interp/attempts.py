@@ -154,6 +154,7 @@ def remark_on(what: str, place: Location | None, why: Diagnostic, others: tuple[
         kind=Kind.WARNING,
         payload=place or why.payload,
         notes=(*why.notes, *others),
+        cause="fallback",
     )
 
 

@@ -96,6 +96,7 @@ def scalar_remark(state: State) -> Diagnostic | None:
         notes=tuple(
             f"%{name} at {op.written_at}: {_whereabouts(op, state)}" for name, op in list(scalar.items())[1:MOST_NAMED]
         ),
+        cause="scalar",
     )
 
 

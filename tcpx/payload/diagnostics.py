@@ -95,7 +95,9 @@ class Direction(str):
 class Diagnostic:
     """One failure, with its places in the schedule and in the payload.
 
-    `fix` is text that can be written as it stands, or a `Direction`.
+    `fix` is text that can be written as it stands, or a `Direction`. A remark on slow code has a `cause`, one of those
+    in `tcpx/remarks/causes.py`, and the `factor` by which the kernel would be faster without, by a model; 0 where that
+    is not known.
     """
 
     message: str
@@ -107,6 +109,8 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     fix: str | None = None
     calls: tuple[tuple[str, Location], ...] = ()
+    cause: str = ""
+    factor: float = 0.0
 
     def __post_init__(self) -> None:
         """Clip what the texts quote: a name in a file may have millions of characters."""

@@ -75,7 +75,12 @@ def note_recomputed(
     now, or that is computed outside of these, too: what a profile counts as recomputation."""
     if isinstance(producer, Structured) and producer.is_movement:
         return
-    for made, shown in tiles.items():
+    copies = list(tiles.items())
+    for made, shown in copies:
+        others = [tile for other, tile in copies if other is not made and other.parent is made.parent]
+        if any(disjoint(a, b) is not True for tile in others for a, b in zip(shown, tile, strict=True)):
+            ctx.rewriter.set_note(made, RECOMPUTED, producer.name)
+            continue
         loops: list[Loop] = []
         for op in made.ancestors():
             if op is producer.parent_op:

@@ -24,7 +24,7 @@ from tests.kernel_cache import kernel_cache
 Command = Callable[..., SimpleNamespace]
 PAYLOAD = """\
 constants "w.npz"
-func @f(%x: tensor<[M]x8xf32>) -> tensor<[M]x4xf32> symbols [M: 0..64] {
+func @f(%x: tensor<[M]x8xf32>) -> tensor<[M]x4xf32> symbols [M: 0..16] {
   %w = tcp.const {constant = "w"} : tensor<8x4xf32>
   %o = tcp.matmul(%x, %w) : tensor<[M]x4xf32>
   tcp.return(%o)

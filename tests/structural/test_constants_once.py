@@ -8,8 +8,8 @@ import pytest
 
 import tcpx
 from tcpx.api import program_or_default
+from tcpx.costs.dependence import stores_of_constants
 from tcpx.lowering import run_and_lower
-from tests.constant_copies import copies_of_constants
 from tests.frontends.onnx.decoder import decoder
 from tests.frontends.onnx.transformer import encoder
 
@@ -18,7 +18,7 @@ TARGETS = ("x86_avx512", "x86_avx2")
 
 def _copies(module: tcpx.Module, target: str, schedule: str = "") -> list[str]:
     program = program_or_default(tcpx.parse_schedule(schedule) if schedule else None)
-    return copies_of_constants(run_and_lower(module, program, tcpx.load_target(target), threads=1).module)
+    return stores_of_constants(run_and_lower(module, program, tcpx.load_target(target), threads=1).module)
 
 
 def _product(rows: str, k: int, n: int, is_transposed: bool) -> tcpx.Module:
@@ -177,7 +177,7 @@ def test_a_large_constant_is_widened_in_registers() -> None:
     module = run_and_lower(
         tcpx.parse(text, constants={"w": stored}), program_or_default(None), tcpx.load_target("x86_avx2"), threads=1
     ).module
-    assert copies_of_constants(module) == []
+    assert stores_of_constants(module) == []
     kept = [module.constants.get(name) for name in module.constants]
     assert all(array is None or array.dtype == np.int8 for array in kept)
 

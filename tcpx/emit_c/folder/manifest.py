@@ -10,7 +10,7 @@ from typing import Final
 from tcpx.emit_c.folder.fields import Fields, unreadable
 from tcpx.emit_c.printer.reserved import is_reserved
 from tcpx.emit_c.signature import CLOCK_KINDS, STATEMENT, Argument, Clock, ConstantSlot, KernelSignature, Number
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ParseError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ParseError
 from tcpx.payload.sizes import Dim, Symbol, to_text
 from tcpx.payload.text.size_text import parse_size
 from tcpx.payload.types import SCALARS
@@ -136,6 +136,8 @@ def _of_diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
         **{name: text for name, text in texts.items() if text is not None},
         "kind": diagnostic.kind.name,
         **{name: asdict(place) for name, place in places.items() if place is not None},
+        **({"hint": diagnostic.fix} if isinstance(diagnostic.fix, Direction) else {}),
+        **({"cause": diagnostic.cause, "thousandths": round(1000 * diagnostic.factor)} if diagnostic.cause else {}),
         "notes": diagnostic.notes,
         "calls": [{"name": name, "place": asdict(place)} for name, place in diagnostic.calls],
     }
@@ -221,6 +223,9 @@ def _diagnostic(entry: Fields) -> Diagnostic:
     texts = {name: entry.text(name) if name in entry else None for name in ("required", "found", "fix")}
     places = {name: _location(entry.fields(name)) if name in entry else None for name in ("schedule", "payload")}
     calls = tuple((call.text("name"), _location(call.fields("place"))) for call in entry.each("calls"))
+    fix = Direction(entry.text("hint")) if "hint" in entry else texts["fix"]
+    cause = entry.text("cause") if "cause" in entry else ""
+    factor = entry.number("thousandths") / 1000 if cause else 0.0
     return Diagnostic(
         entry.text("message"),
         kinds[entry.text("kind")],
@@ -229,8 +234,10 @@ def _diagnostic(entry: Fields) -> Diagnostic:
         texts["required"],
         texts["found"],
         entry.texts("notes"),
-        texts["fix"],
+        fix,
         calls,
+        cause,
+        factor,
     )
 
 

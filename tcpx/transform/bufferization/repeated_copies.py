@@ -58,6 +58,7 @@ class RepeatedCopies:
             required=_REQUIRED,
             found=reason,
             fix=None if has_slots else Direction(slots),
+            cause="element_copy",
         )
 
     def _repeats(self, loop: Loop) -> bool:

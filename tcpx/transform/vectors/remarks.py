@@ -21,5 +21,5 @@ class LaneRemarks:
         """Say that an operation, shown like this, is done so; what would spare it, and what there is."""
         message, place = f"{shown} is computed lane by lane", op.written_at
         if (message, place) not in self._found:
-            remark = Diagnostic(message, Kind.WARNING, payload=place, required=required, found=found)
+            remark = Diagnostic(message, Kind.WARNING, payload=place, required=required, found=found, cause="scalar")
             self._found[message, place] = remark

@@ -1,0 +1,111 @@
+"""The causes of slow code that remarks name, and the bounds beyond which they do: one table."""
+
+from typing import Final
+
+from tcpx.records import frozen
+
+
+@frozen
+class Cause:
+    """Why a statement is slow. It is named where the statement would be `least` times as fast without, and the kernel
+    would gain by the bounds below. `means` says what the statement does, `required` what it would take not to, and
+    `fix` what to write where nothing more is known."""
+
+    name: str
+    least: float
+    means: str
+    required: str
+    fix: str
+
+
+LEAST_SHARE: Final = 0.1
+"""The part of the modelled time of a kernel that a statement loses."""
+LEAST_GAIN: Final = 1.35
+"""How many times as fast the kernel would be without; one of several statements only has to be `LEAST_FACTOR` times."""
+LEAST_FACTOR: Final = 2.5
+LEAST_TIME: Final = 4096.0
+"""What it loses, in times of a vector: a call from Python takes longer than less."""
+MOST_FACTOR: Final = 100
+"""A larger factor is no figure that a model knows."""
+MOST: Final = 2
+"""Remarks on a statement."""
+LEAST_COPIED: Final = 4096
+"""Bytes that a statement copies element by element."""
+
+PADDING: Final = Cause(
+    "padding",
+    1.25,
+    "computes on padding",
+    "tiles that divide the sizes",
+    "tile by divisors of the sizes, or declare `multiple_of` for a symbol",
+)
+RECOMPUTATION: Final = Cause(
+    "recomputation",
+    1.25,
+    "computes elements more than once",
+    "a producer of which each iteration computes another part",
+    "leave the `fuse` out, so that it is computed once and stored",
+)
+ELEMENT_COPY: Final = Cause(
+    "element_copy",
+    1.25,
+    "copies element by element",
+    "elements that lie side by side where they are read and where they are written",
+    "read them where they are, or let the same dim be the innermost one on both sides",
+)
+CONSTANT_WORK: Final = Cause(
+    "constant_work",
+    1.05,
+    "computes in each call what is constant",
+    "a constant that is stored as it is read",
+    "store what is computed as the constant",
+)
+SCALAR: Final = Cause(
+    "scalar",
+    1.25,
+    "computes element by element",
+    "operations on vectors",
+    "vectorize along a dim whose iterations are independent and whose elements lie side by side",
+)
+DOT_PRODUCT: Final = Cause(
+    "dot_product",
+    1.25,
+    "has the form of a dot product and is computed with multiply-adds",
+    "factors that lie in pairs or fours along the summed dim",
+    "pack the factor whose summed dim is not its innermost",
+)
+WAITS: Final = Cause(
+    "below_limit",
+    2.0,
+    "waits for the result of the operation before",
+    "results that do not depend on each other",
+    "compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_jam`",
+)
+DIVISIONS: Final = Cause(
+    "below_limit",
+    1.5,
+    "divides a vector by one number",
+    "a product with the reciprocal, of which a division takes ten times the time",
+    "where its rounding may differ, multiply by `tcp.reciprocal` of the divisor",
+)
+PASSES: Final = Cause(
+    "below_limit",
+    1.5,
+    "reads a temporary from beyond the caches that another statement wrote",
+    "one loop nest, that computes a part of the temporary and uses it up",
+    "`fuse` the statement that writes it into a loop of the one that reads it",
+)
+TRAFFIC: Final = Cause(
+    "below_limit",
+    2.0,
+    "reads from beyond a cache what was in it",
+    "loops whose data a cache holds until it is used up",
+    "tile the loops, or let the innermost one go along rows",
+)
+BELOW_LIMIT: Final = Cause(
+    "below_limit",
+    2.0,
+    "is far from the limit of the machine",
+    "vectors, and few accesses for each operation",
+    "`tcpx explain --why` says what bounds each of its loops",
+)

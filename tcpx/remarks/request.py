@@ -1,0 +1,134 @@
+"""What a payload asks for, found out before its schedule changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Final, Self
+
+from tcpx.costs.forwarding import PayloadPlaces
+from tcpx.costs.work import Asked, Place, asked_for
+from tcpx.payload.evaluator import bind_strides
+from tcpx.payload.interfaces import Elementwise, Structured
+from tcpx.payload.ir import FuncOp, Module, Operation, Value
+from tcpx.payload.ops.movement import Broadcast
+from tcpx.payload.size_traversal import leaves
+from tcpx.payload.sizes import evaluate
+from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
+from tcpx.records import frozen
+from tcpx.target import Target
+from tcpx.transform.vectors.probes import combiner_of, is_multiply_accumulate
+
+TYPICAL: Final = 256
+"""The value of a symbol that may have any."""
+WIDE: Final = 16
+WIDENED: Final = "si16"
+SUMS: Final = "si32"
+CAST, PRODUCT, SUM = "cast(a)", "a * b", "a + b"
+
+
+@frozen
+class PayloadWork:
+    """What each place of a payload asks for in a call with `sizes`; `dots` are those that add products of narrow
+    integers, for which the target has dot products."""
+
+    sizes: Mapping[str, int]
+    asked: Asked
+    places: PayloadPlaces
+    dots: frozenset[Place]
+    in_order: frozenset[Place]
+    """Those whose iterations follow each other: in vectors they take several operations for one."""
+    copies: Mapping[Place, float]
+    """Where all operands of an operation on elements are broadcast: how often it computes each of its elements."""
+
+    @classmethod
+    def of(cls, module: Module, target: Target, sizes: Mapping[str, int] | None = None) -> Self:
+        """At sizes that are given, else at typical ones."""
+        func = module.main
+        sizes = {**typical_sizes(func), **(sizes or {})}
+        ops = [op for reached in module.reached(func) for op in reached.walk()]
+        dots = frozenset(op.written_at for op in ops if _is_dot(op, target))
+        asked, places = asked_for(func, sizes, target), PayloadPlaces.of(module)
+        in_order = frozenset(op.written_at for op in ops if isinstance(op, Structured) and op.is_sequential)
+        copies = {op.written_at: times for op in ops if (times := _copies(op, sizes)) > 1}
+        return cls(sizes, asked, places, dots, in_order, copies)
+
+
+def typical_sizes(func: FuncOp) -> dict[str, int]:
+    """Sizes of the symbols of a function at which it is judged: what is declared of them holds."""
+    sizes: dict[str, int] = {}
+    for symbol in func.symbols:
+        size = -(-max(symbol.lower, TYPICAL) // symbol.multiple_of) * symbol.multiple_of
+        if symbol.upper is not None:
+            size = min(size, symbol.upper // symbol.multiple_of * symbol.multiple_of)
+        sizes[symbol.name] = size
+    bind_strides(func, sizes)
+    return sizes
+
+
+def _copies(op: Operation, sizes: Mapping[str, int]) -> float:
+    """How often an operation on elements computes each, since what it is given is broadcast."""
+    if (
+        not isinstance(op, Elementwise)
+        or op.is_movement
+        or not op.operands
+        or not isinstance(op.result.type, TensorType)
+    ):
+        return 1.0
+    sources = [_source(value) for value in op.operands]
+    if any(source is None for source in sources) or _names(op.result.type) - set(sizes):
+        return 1.0
+    most = max(_elements(source, sizes) for source in sources if source is not None)
+    return _elements(op.result, sizes) / max(1, most)
+
+
+def _source(value: Value) -> Value | None:
+    """What a value is a broadcast of; a constant is one of a number."""
+    op = value.defining_op
+    if isinstance(op, Broadcast):
+        return op.operands[0]
+    return value if isinstance(value.type, ScalarType) else None
+
+
+def _elements(value: Value, sizes: Mapping[str, int]) -> int:
+    return prod(evaluate(dim, sizes) for dim in shape_of(value.type))
+
+
+def _names(type_: TensorType) -> set[str]:
+    """The names of the symbols and loop variables of a shape."""
+    return {leaf.name for dim in shape_of(type_) for leaf in leaves(dim).values()}
+
+
+def _is_dot(op: Operation, target: Target) -> bool:
+    """Whether an operation adds products whose factors were narrow integers before they were cast, of which the target
+    multiplies several at once."""
+    if not isinstance(op, Structured) or not op.reduces or len(op.results) != 1 or op.neutral() != 0:
+        return False
+    factors = list(op.inputs)
+    if not is_multiply_accumulate(op):
+        product = _before_movement(factors[0]).defining_op if len(factors) == 1 else None
+        if not isinstance(product, Elementwise) or product.semantics != PRODUCT or combiner_of(op).semantics != SUM:
+            return False
+        factors = list(product.operands)
+    dtypes = [dtype_of(_before_casts(value).type) for value in factors]
+    if not all(dtype.is_integer and dtype.bits < WIDE for dtype in dtypes):
+        return False
+    if len(dtypes) != 2:
+        return False
+    first, second = (dtype.name for dtype in dtypes)
+    pairs = (first, second), (second, first), (WIDENED, WIDENED)
+    return any(target.dot_width(lhs, rhs, SUMS) > 1 for lhs, rhs in pairs)
+
+
+def _before_movement(value: Value) -> Value:
+    while isinstance(op := value.defining_op, Structured) and op.is_movement and len(op.inputs) == 1:
+        value = op.inputs[0]
+    return value
+
+
+def _before_casts(value: Value) -> Value:
+    while True:
+        op = _before_movement(value).defining_op
+        if not isinstance(op, Elementwise) or op.semantics != CAST:
+            return _before_movement(value)
+        value = op.operands[0]

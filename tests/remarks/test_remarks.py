@@ -1,0 +1,173 @@
+"""Slow code is named: the statement, the cause, the factor; and fast code is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.api import program_or_default
+from tcpx.lowering import run_and_lower
+from tcpx.remarks import causes
+
+PRODUCT = """\
+func @f(%x: tensor<{m}x256xf32>, %w: tensor<256x{n}xf32>) -> tensor<{m}x{n}xf32> {{
+  %e = tcp.exp(%x) : tensor<{m}x256xf32>
+  %y = tcp.matmul(%e, %w) : tensor<{m}x{n}xf32>
+  tcp.return(%y)
+}}
+"""
+TILES = """\
+language 2
+schedule s(root: func) {{
+  let y = match one matmul in root
+  let n, m = tile(y, [n: 2 * lanes(dtype(y.acc)), m: {rows}], tail: pad)
+  {fuse}
+  let k = tile(y, [k: 1])
+  vectorize(m)
+  hoist_accumulator(y, out_of: k)
+  {rest}
+}}
+"""
+REST = "for e in match some elementwise in root where not scheduled { vectorize(e) }"
+IN_TILES = TILES.format(rows=4, fuse="fuse(match one exp in root, into: m)", rest="")
+INVARIANT = """\
+func @f(%a: tensor<200x200xf32>, %v: tensor<200xf32>) -> tensor<200xf32> {
+  %y = gml_st.for %i in 0 to 30 (%d = %v) {
+    %s = tcp.softmax(%a) {dim = 1} : tensor<200x200xf32>
+    %n = tcp.matvec(%s, %d) : tensor<200xf32>
+    gml_st.yield(%n, %d) full
+  } : tensor<200xf32>
+  tcp.return(%y)
+}
+"""
+BROADCAST = """\
+func @f(%x: tensor<500x256xf32>, %p: tensor<256xf32>) -> tensor<500x256xf32> {
+  %b = tcp.broadcast(%p) {dims = [1]} : tensor<500x256xf32>
+  %s = tcp.gelu(%b) : tensor<500x256xf32>
+  %y = tcp.mul(%x, %s) : tensor<500x256xf32>
+  tcp.return(%y)
+}
+"""
+CONSTANT = """\
+func @f(%x: tensor<8x256xf32>) -> tensor<8x256xf32> {
+  %w = tcp.const {constant = "w"} : tensor<256x256xf32>
+  %e = tcp.exp(%w) : tensor<256x256xf32>
+  %y = tcp.matmul(%x, %e) : tensor<8x256xf32>
+  tcp.return(%y)
+}
+"""
+VECTORS = """\
+language 2
+schedule s(root: func) {
+  for e in match some elementwise in root { vectorize(e) }
+}
+"""
+NOTHING = "language 2\nschedule s(root: func) { print(root) }\n"
+RUNNING_SUM = """\
+func @f(%x: tensor<20x2000xf32>) -> tensor<20x2000xf32> {
+  %r, %s = tcp.cumsum(%x) {dim = 1} : tensor<20x2000xf32>, tensor<20xf32>
+  tcp.return(%r)
+}
+"""
+BYTES = """\
+func @f(%x: tensor<64x256xui8>, %w: tensor<256x64xsi8>) -> tensor<64x64xf32> {
+  %a = tcp.cast(%x) : tensor<64x256xf32>
+  %b = tcp.cast(%w) : tensor<256x64xf32>
+  %y = tcp.matmul(%a, %b) : tensor<64x64xf32>
+  tcp.return(%y)
+}
+"""
+EVERY_SECOND = """\
+func @f(%x: tensor<300x400xf64>) -> tensor<300x200xf64> {
+  %p = gml_st.materialize(%x) tile [0, 0] [300, 200] [1, 2] : tensor<300x200xf64>
+  %y = tcp.transpose(%p) {permutation = [0, 1]} : tensor<300x200xf64>
+  tcp.return(%y)
+}
+"""
+PASSES = """\
+func @f(%x: tensor<2000000xf32>) -> tensor<2000000xf32> {
+  %a = tcp.multiply_add(%x, 0.1, 0.2) : tensor<2000000xf32>
+  %b = tcp.multiply_add(%a, %x, 0.3) : tensor<2000000xf32>
+  tcp.return(%b)
+}
+"""
+
+
+def remarks(payload: str, schedule: str | None = None, target: str = "x86_avx512") -> list[tcpx.Diagnostic]:
+    module = tcpx.parse(payload, constants={"w": np.ones((256, 256), np.float32)} if '"w"' in payload else None)
+    program = program_or_default(tcpx.parse_schedule(schedule) if schedule is not None else None)
+    run = run_and_lower(module, program, tcpx.load_target(target), threads=1)
+    return [remark for remark in run.remarks if remark.factor]
+
+
+@pytest.mark.parametrize(
+    ("payload", "schedule", "cause", "statement", "line", "least", "most"),
+    [
+        (PRODUCT.format(m=15, n=512), TILES.format(rows=14, fuse="", rest=REST), "padding", "y/n1", 3, 1.4, 2.0),
+        (PRODUCT.format(m=64, n=512), IN_TILES, "recomputation", "y/n1", 2, 1.3, 20.0),
+        (INVARIANT, None, "recomputation", "i", 3, 2.0, 40.0),
+        (BROADCAST, None, "recomputation", "y/d01", 3, 5.0, 100.0),
+        (CONSTANT, TILES.format(rows=8, fuse="", rest=""), "constant_work", "e/d0", 3, 1.1, 200.0),
+        (BYTES, VECTORS, "dot_product", "y/m", 4, 1.5, 16.0),
+        (RUNNING_SUM, None, "below_limit", "r/d0", 2, 4.0, 16.0),
+        (EVERY_SECOND, NOTHING, "element_copy", "p/copy/d0", 4, 1.5, 16.0),
+        (PASSES, VECTORS, "below_limit", "b/d0", 3, 1.3, 3.0),
+        (PRODUCT.format(m=64, n=64), NOTHING, "scalar", "y/m", 3, 4.0, 200.0),
+    ],
+    ids=["padding", "recomputed tiles", "in each iteration", "broadcast", "constant", "bytes", "running sum", "steps",
+         "passes", "scalar"],
+)  # fmt: skip
+def test_slow_statements_are_named(
+    payload: str, schedule: str | None, cause: str, statement: str, line: int, least: float, most: float
+) -> None:
+    found = remarks(payload, schedule)
+    those = [remark for remark in found if remark.cause == cause]
+    assert those, [remark.message for remark in found]
+    assert those[0].message.startswith(f"`{statement}")
+    assert those[0].payload is not None
+    assert those[0].payload.line == line
+    assert least <= those[0].factor <= most
+
+
+@pytest.mark.parametrize("target", ["x86_avx2", "x86_avx512", "generic"])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        PRODUCT.format(m=64, n=128),
+        "func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {\n"
+        "  %y = tcp.softmax(%x) {dim = 1} : tensor<[M]x[N]xf32>\n  tcp.return(%y)\n}\n",
+        "func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]xf32> symbols [M, N] {\n"
+        "  %y = tcp.reduce_sum(%x) {dims = [1]} : tensor<[M]xf32>\n  tcp.return(%y)\n}\n",
+    ],
+    ids=["product", "softmax", "sum"],
+)
+def test_fast_code_has_no_remark(payload: str, target: str) -> None:
+    assert remarks(payload, None, target) == []
+
+
+def test_the_whole_text_of_a_remark() -> None:
+    (remark,) = remarks(RUNNING_SUM)
+    assert remark.render() == (
+        "warning: `r/d0` waits for the result of the operation before: without that, the kernel would be 8.0 times as "
+        "fast\n"
+        "  --> <text>:2:3 (payload)\n"
+        "    2 |   %r, %s = tcp.cumsum(%x) {dim = 1} : tensor<20x2000xf32>, tensor<20xf32>\n"
+        "      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  required: results that do not depend on each other\n"
+        "  found: 87% of the time of its instructions\n"
+        "  hint: compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_jam`"
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_empty_and_unit_sizes_are_judged(rows: int) -> None:
+    assert isinstance(remarks(PRODUCT.format(m=rows, n=3)), list)
+
+
+def test_the_docs_have_each_cause() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "profiling.md").read_text(encoding="utf-8")
+    known = {cause.name for cause in vars(causes).values() if isinstance(cause, causes.Cause)} | {"fallback"}
+    assert all(f"| `{name}` |" in page for name in known)
