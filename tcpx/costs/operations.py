@@ -98,7 +98,7 @@ def operations_of(op: Operation, sizes: Mapping[str, int], target: Target) -> Op
                 {_peak(factors, [dtype_of(op.result.type)], target): 2 * prod(_extents(factors[0], sizes))}
             )
         case Structured() if not op.is_movement and op.operands:
-            points = prod(evaluate(extent, sizes) for extent in op.domain())
+            points = prod(max(0, evaluate(extent, sizes)) for extent in op.domain())
             each = sum(operations_of_element(inner, target) for inner in body_of(op))
             return Operations({_peak(op.inputs, op.acc_types, target): points * each})
         case _:

@@ -91,7 +91,7 @@ def _source(value: Value) -> Value | None:
 
 
 def _elements(value: Value, sizes: Mapping[str, int]) -> int:
-    return prod(evaluate(dim, sizes) for dim in shape_of(value.type))
+    return prod(max(0, evaluate(dim, sizes)) for dim in shape_of(value.type))
 
 
 def _names(type_: TensorType) -> set[str]:
