@@ -21,6 +21,8 @@ NUMBERS: Final = 0
 """The origin of numbers and positions. Origins are sets of bits, which are joined by `|`."""
 ARRAYS: Final = 1
 """The bit of what is computed of stored arrays."""
+EVERYTHING: Final = -1
+"""All bits: of what an operation does that says nothing of it, such as a kernel of another's."""
 ARGUMENTS: Final = 2
 """The bit of what a call is given. Those beyond are the loops in whose iterations a value differs: `Dependence.bit`."""
 
@@ -56,6 +58,8 @@ class Dependence:
 
     def of(self, op: Operation) -> int:
         """The origin of what an operation computes, or stores, with that of where it reads or writes."""
+        if _is_opaque(op):
+            return EVERYTHING
         origin = self._stored(op) if isinstance(op, Write | Copy) else NUMBERS
         for result in op.results:
             origin |= self._of(result)
@@ -98,6 +102,9 @@ class Dependence:
         for op in block.ops:
             if isinstance(op, Write | Copy):
                 self._store(op.operands[1], self._stored(op))
+            elif _is_opaque(op):
+                for value in (*op.operands, *op.results):
+                    self._store(value, EVERYTHING)
             elif isinstance(op, StYield):
                 self._yield(op)
             elif isinstance(op, Loop):
@@ -179,6 +186,11 @@ class Dependence:
     def _are_positions(self, name: str) -> bool:
         array = self._module.constants.get(name)
         return array is not None and array.ndim == 1 and len(np.unique(np.diff(array))) <= 1
+
+
+def _is_opaque(op: Operation) -> bool:
+    """Whether an operation may write all that it is given: another's kernel."""
+    return op.work != 0 and not isinstance(op, Copy) and op.callee is None
 
 
 def _names_in(op: Operation) -> set[str]:

@@ -13,7 +13,7 @@ from tcpx.payload.ops.gml_st import Conditional, If, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
-from tcpx.payload.types import ScalarType, VectorType, dtype_of, i1, shape_of
+from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32, i1, shape_of
 from tcpx.target import LaneType, Target, target_at
 from tcpx.target.semantics import is_expression
 from tcpx.transform.vectors.probes import body_of, discard, trial
@@ -64,13 +64,14 @@ def operations_of_element(op: Operation, target: Target) -> int:
         return 0
     if op.semantics == CAST:
         return int(dtype_of(op.operands[0].type) == i1)
-    dtypes = [dtype_of(value.type) for value in (op.result, *op.operands)]
+    dtypes = [f32 if dtype in HALF else dtype for dtype in (dtype_of(v.type) for v in (op.result, *op.operands))]
     lanes = min(target.lanes(dtype.name) for dtype in dtypes)
     result, *operands = (LaneType(dtype.name, lanes) for dtype in dtypes)
     row = target.find("compute", op.semantics, result, operands) if is_expression(op.semantics) else None
     if row is None or row.is_slow:
-        args = Block([("", VectorType((lanes,), dtype)) for dtype in dtypes[1:]]).args
-        expanded = trial(lambda build: op.expansion(build, args))
+        result_type, *types = (VectorType((lanes,), dtype) for dtype in dtypes)
+        vectors = type(op)(Block([("", type_) for type_ in types]).args, [result_type], op.attributes)
+        expanded = trial(lambda build: vectors.expansion(build, vectors.operands))
         if expanded:
             return sum(operations_of_element(inner, target) for inner in expanded)
     return 2 if len(operands) == 3 and len(set(dtypes[1:])) == 1 else 1

@@ -189,7 +189,7 @@ class _Block:
         self.origin |= origin
         if origin & ARGUMENTS and not is_read:
             self.given.add(place)
-        elif not is_read and origin > ARRAYS:
+        elif not is_read and origin > ARRAYS and (origin & ARRAYS or op.results):
             key = place, bool(origin & ARRAYS)
             self.constant[key] = self.constant.get(key, 0.0) + slots
         if isinstance(op, Elementwise) and op.semantics == QUOTIENT and _is_splat(op.operands[1]):
@@ -225,8 +225,10 @@ def _add(run: Run, time: StatementTime, threads: int, origins: Dependence) -> No
     time.gathers += sum(_slots(op, run) for op in run.ops if isinstance(op, Gather)) * times
     time.arithmetic += (block.arithmetic + block.single_arithmetic - block.spared) * times
     for (place, is_stored), slots in block.constant.items():
-        what = "filler" if not is_stored and place in block.given else "constant"
-        time.lose(what, place, block.now * times * slots / block.without_reads)
+        if is_stored or place not in block.given:
+            time.lose("constant", place, block.now * times * slots / block.without_reads)
+        else:
+            time.lose("filler", place, block.now * times * slots / (block.without_reads + block.reads))
     for place, slots in block.divided.items():
         time.lose("divisions", place, slots * times)
     _lose_on_single_elements(block, run, time, times)

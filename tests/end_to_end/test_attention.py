@@ -215,7 +215,7 @@ def test_what_reads_a_result_does_not_matter(reader: str, is_composite: bool) ->
         f"  tcp.return({returned})\n}}\n"
     )
     kernel = tcpx.compile(module, threads=2)
-    assert kernel.remarks == ()
+    assert not [remark for remark in kernel.remarks if not remark.factor]
     draw = np.random.default_rng(1)
     for t in (1, 65):
         args = [draw.standard_normal((2, t, 16), np.float32) for _ in range(3)]
@@ -268,7 +268,7 @@ def test_no_keys_are_nothing_to_add_up(is_composite: bool) -> None:
 """
     module = tcpx.parse(payload)
     kernel = tcpx.compile(module)
-    assert kernel.remarks == ()
+    assert not [remark for remark in kernel.remarks if not remark.factor]
     drawn = np.random.default_rng(3)
     for t, u in ((3, 0), (9, 0), (0, 5), (1, 7), (20, 33)):
         q = drawn.standard_normal((2, t, 5), dtype=np.float32)

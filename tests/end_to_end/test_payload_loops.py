@@ -71,7 +71,9 @@ def test_what_is_in_a_loop_is_scheduled(name: str) -> None:
     weights = np.random.default_rng(3).standard_normal((2, 33, 33)).astype(np.float32) / 8
     module = tcpx.parse(text, constants={"w": weights} if "constant =" in text else {})
     kernel = tcpx.compile(module, target="x86_avx2", threads=threads)
-    assert all(remark.message.startswith("each iteration of %t copies") for remark in kernel.remarks)
+    assert all(
+        remark.message.startswith("each iteration of %t copies") for remark in kernel.remarks if not remark.factor
+    )
     assert "fmaf(" not in kernel.c_source
     assert "constant w: " not in kernel.c_source
     assert ("constant m.rhs: " in kernel.c_source) == (text is CELL)

@@ -93,7 +93,7 @@ def test_the_default_schedule_vectorizes(interior: int) -> None:
 """
         )
         kernel = tcpx.compile(module, target="x86_avx2")
-        assert not kernel.remarks, statement
+        assert not [remark for remark in kernel.remarks if not remark.factor], statement
         assert "_mm256_" in kernel.c_source, statement
         for rows in (1, 7):
             given = arguments(module, {"N": rows})

@@ -9,9 +9,10 @@ from tcpx.records import frozen
 
 
 def discard(op: Operation) -> None:
-    """Forget a detached operation: take it off the use lists of its operands."""
-    for index, value in enumerate(op.operands):
-        value.uses.remove((op, index))
+    """Forget a detached operation: take it, and those inside, off the use lists of their operands."""
+    for inner in op.walk():
+        for index, value in enumerate(inner.operands):
+            value.uses.remove((inner, index))
 
 
 def trial(run: Callable[[Build], Value | None]) -> list[Operation]:

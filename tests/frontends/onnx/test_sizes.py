@@ -142,7 +142,7 @@ def test_eight_steps_are_a_loop(operator: str) -> None:
 def test_a_long_sequence_compiled() -> None:
     model = recurrent("GRU", operands=", lengths")
     kernel, args = tcpx.compile(tcpx.onnx.load(model).module), operands_of(model, 300)
-    assert kernel.remarks == ()
+    assert not [remark for remark in kernel.remarks if not remark.factor]
     wanted = tcpx.evaluate(tcpx.onnx.load(model, sizes={"T": 300, "B": 2}).module, *args)
     for ours, theirs in zip(kernel(*args), wanted, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)

@@ -138,7 +138,7 @@ def test_a_row_that_masks_is_given_tiles_where_they_lie() -> None:
     (call,) = re.findall(r"^ *gemm\((.*)\);", kernel.c_source, re.MULTILINE)
     assert re.fullmatch(r"\w+, \w+, \w+, x [^,]*, K, w [^,]*, N, out[^,]*, N", call)
     assert "_buf" not in kernel.c_source
-    assert kernel.remarks == ()
+    assert not [remark for remark in kernel.remarks if not remark.factor]
 
 
 @pytest.mark.parametrize("strided", [False, True])
@@ -481,7 +481,7 @@ def test_a_micro_kernel_takes_the_inner_product_of_packed_gemm(example: Path, th
     for m, k, n in ((0, 5, 3), (5, 0, 3), (1, 1, 1), (4, 16, 16), (13, 17, 33), (131, 300, 61)):
         arrays = whole_numbers(m, k), whole_numbers(k, n), whole_numbers(n)
         np.testing.assert_array_equal(kernel(*arrays), tcpx.evaluate(module, *arrays))
-    assert kernel.remarks == ()
+    assert not [remark for remark in kernel.remarks if not remark.factor]
 
 
 def test_the_steps_of_the_example_compute_the_same(example: Path) -> None:
