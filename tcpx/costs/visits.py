@@ -108,7 +108,7 @@ def _alike(loop: Loop, values: range, sizes: Mapping[str, int]) -> list[tuple[in
     if not any(_depends_on(op, name) for op in inner):
         return [(values[0], len(values))]
     middle = values[len(values) // 2]
-    extents = [_extents(inner, {**sizes, name: value}) for value in (values[0], middle, values[-1])]
+    extents = [_extents(loop.body.ops, {**sizes, name: value}) for value in (values[0], middle, values[-1])]
     if extents[0] == extents[1] == extents[2]:
         return [(values[0], len(values))]
     if extents[0] == extents[1]:

@@ -17,7 +17,7 @@ def test_rows_that_would_be_nan(dim: int, dtype: str, threads: int) -> None:
       tcp.return(%y)
     }}""")
     kernel = tcpx.compile(module, threads=threads)
-    assert kernel.remarks == ()
+    assert not [remark for remark in kernel.remarks if not remark.factor]
     for m, n in ((7, 40), (1, 1), (33, 5), (0, 3), (40, 130)):
         x = np.random.default_rng(m).standard_normal((m, n))
         for k, number in enumerate([-np.inf, np.nan, np.inf]):

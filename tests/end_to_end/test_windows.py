@@ -111,7 +111,7 @@ def test_numbers(target: Target, chunk: int) -> None:
     requests = [tcpx.CompileRequest(tcpx.parse(case.text), name=f"f{number}") for number, case in enumerate(cases)]
     kernels = tcpx.compile_many(requests, target=target, threads=1 + chunk % 2)
     for case, kernel in zip(cases, kernels, strict=True):
-        assert not kernel.remarks, f"{case.text}{kernel.remarks}"
+        assert not [remark for remark in kernel.remarks if not remark.factor], f"{case.text}{kernel.remarks}"
         module = tcpx.parse(case.text)
         arrays = [np.rint(np.multiply(a, 3)).astype(a.dtype) for a in tcpx.random_inputs(module, sizes=case.sizes)]
         np.testing.assert_array_equal(kernel(*arrays), tcpx.evaluate(module, *arrays), err_msg=case.text)

@@ -167,10 +167,10 @@ def request(case: Case) -> tcpx.CompileRequest:
 
 def look_at_default(case: Case, kernel: tcpx.Kernel) -> None:
     """What the default schedule says of a program, of which it refuses nothing, and how many products are vectors. What
-    is copied for strided results is said of the lowering, what is left out of the payload: they have no place in a
-    schedule."""
+    is copied for strided results is said of the lowering, what is left out of the payload, what is slow of
+    its statements: they have no place in a schedule."""
     for remark in kernel.remarks:
-        if remark.message.startswith(COPIES) or remark.message.endswith(LEFT_OUT):
+        if remark.message.startswith(COPIES) or remark.message.endswith(LEFT_OUT) or remark.factor:
             continue
         has_places = remark.payload is not None and remark.schedule is not None
         if (not has_places or "definite error" in remark.message) and not remark.message.endswith(LANE_BY_LANE):

@@ -25,9 +25,9 @@ FOLDERS = sorted(path.parent for path in FOLDER.glob("*/README.md"))
 
 VOLATILE = (
     # The work of a step and the time it took are measurements.
+    (re.compile(r"\b[\d.]+ (?:s|ms|us), \d+ operations?"), "<time>"),
     (re.compile(r"\b\d+\.\d+ s\b"), "<time>"),
     (re.compile(r"\b\d+ us\b"), "<time>"),
-    (re.compile(r"\b[\d.]+ ms, \d+ operations"), "<time>"),
     (re.compile(r"\b[\d.]+ ms\b"), "<time>"),
 )
 
