@@ -18,6 +18,7 @@ from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
 from tcpx.records import frozen
 from tcpx.target import Target, target_at
+from tcpx.target.calibration import RATED_VECTORS
 from tcpx.target.cores import core_named
 
 LEVELS = ("l2", "l3", "memory")
@@ -75,7 +76,7 @@ def rate_of(target: Target, level: str) -> float:
         return float(core.l2)
     if level == "l3":
         return min(l3, float(core.l2))
-    return target.memory_rates[0] / 64 / vector or l3 / _UNKNOWN_MEMORY
+    return target.memory_rates[0] / RATED_VECTORS / vector or l3 / _UNKNOWN_MEMORY
 
 
 def nests_of(func: FuncOp, target: Target, threads: int, sizes: Mapping[str, int]) -> list[Nest]:

@@ -42,7 +42,7 @@ def operations_of_loop(loop: Loop, sizes: Mapping[str, int], target: Target) -> 
     values = iterations(loop, sizes)
     if not values:
         return Operations()
-    return _times(len(values), operations_of_block(loop.body, {**sizes, loop.var.name: values[0]}, target))
+    return multiplied(len(values), operations_of_block(loop.body, {**sizes, loop.var.name: values[0]}, target))
 
 
 def taken(op: Conditional, sizes: Mapping[str, int], target: Target) -> Block:
@@ -120,8 +120,9 @@ def _parts_of(op: Composite) -> Sequence[Operation]:
     return made
 
 
-def _times(count: int, operations: Operations) -> Operations:
-    return Operations({peak: count * number for peak, number in operations.items()})
+def multiplied(count: float, operations: Operations) -> Operations:
+    """The operations of so many runs."""
+    return operations if count == 1 else Operations({peak: count * number for peak, number in operations.items()})
 
 
 def _extents(value: Value, sizes: Mapping[str, int]) -> list[int]:

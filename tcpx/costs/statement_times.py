@@ -23,12 +23,13 @@ from tcpx.payload.ops.vector import Gather, Insert, Read, Write
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import VectorType, dtype_of
 from tcpx.target import Target
+from tcpx.target.calibration import RATED_VECTORS
+from tcpx.transform.vectors.literals import is_splat
 
 LATENCY: Final = 8.0
 """The time until the result of an instruction is there."""
 L2_RATE: Final = 24.0
 """Bytes that a core reads from L2 in the time of a vector."""
-RATE_UNIT: Final = 64
 DIVISION: Final = {64: 32.0, 32: 20.0}
 """The time of a division or root of the widest vectors, by the bits of an element."""
 COMPILED: Final = 8.0
@@ -126,7 +127,7 @@ def _time_of_bytes(touched: int, target: Target, threads: int) -> float:
 
 def _memory_rate(target: Target, threads: int) -> float:
     known = target.memory_rates[min(threads, 2) - 1]
-    return known / RATE_UNIT if known else float(target.l3_rate)
+    return known / RATED_VECTORS if known else float(target.l3_rate)
 
 
 def _memory_times(sites: Sites, target: Target, threads: int) -> tuple[float, float]:
@@ -202,7 +203,7 @@ class _Block:
         if isinstance(op, OnSubset):
             self.single_accesses += slots
             self.spared_accesses += spared
-            self.copied += dtype_bytes(op) if isinstance(op, Write) else 0
+            self.copied += dtype_of(op.operands[0].type).bytes if isinstance(op, Write) else 0
         else:
             self.single_arithmetic += slots
             self.spared += spared
@@ -259,7 +260,7 @@ def _block_of(run: Run, time: StatementTime, origins: Dependence) -> _Block:
                 time.stored.add(memory_of(op.operands[1]))
             if not isinstance(op, Write):
                 time.loaded.add(memory_of(op.accesses[0][0]))
-        if op.operands and not (isinstance(op, Broadcast) and not isinstance(op.operands[0].type, VectorType)):
+        if op.operands and not is_splat(op):
             block.add(op, run, origins.of(op))
     if block.single and is_vectorized(run):
         block.vectorize(COMPILED)
@@ -298,17 +299,12 @@ def _is_hoisted(trip: Trip, run: Run) -> bool:
 def _is_splat(value: Value) -> bool:
     """Whether all lanes have one number, that is known only at the call."""
     op = value.defining_op
-    if not isinstance(op, Broadcast) or isinstance(op.operands[0].type, VectorType):
-        return False
-    return bool(op.operands[0].defining_op and op.operands[0].defining_op.operands)
+    scalar = op.operands[0].defining_op if op is not None and is_splat(op) else None
+    return scalar is not None and bool(scalar.operands)
 
 
 def _dtype(op: Operation) -> str:
     return dtype_of((op.results[0] if op.results else op.operands[0]).type).name
-
-
-def dtype_bytes(op: Operation) -> int:
-    return -(-dtype_of(op.operands[0].type).bits // 8)
 
 
 def _is_single(op: Operation) -> bool:

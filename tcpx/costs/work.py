@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from tcpx.costs.operations import Operations, operations_of
+from tcpx.costs.operations import Operations, multiplied, operations_of
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Elementwise, Structured
@@ -56,7 +56,7 @@ def asked_for(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Asked:
         for op in run.ops:
             once = counter.operations(op, run)
             if once:
-                found[op.written_at].update(_times(once, run.times))
+                found[op.written_at].update(multiplied(run.times, once))
     return found
 
 
@@ -94,7 +94,7 @@ def account(asked: Asked, kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> 
     return {
         statement: {
             place: PlaceWork(
-                _times(asked.get(place, NONE), count / totals[place]),
+                multiplied(count / totals[place], asked.get(place, NONE)),
                 count,
                 (statement, place) in recomputed,
                 frozenset(peaks[statement, place]),
@@ -120,7 +120,3 @@ class _Counter:
         if key not in self._known:
             self._known[key] = operations_of(op, run.sizes, run.target)
         return self._known[key]
-
-
-def _times(operations: Operations, number: float) -> Operations:
-    return operations if number == 1 else Operations({peak: number * count for peak, count in operations.items()})

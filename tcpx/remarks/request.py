@@ -7,6 +7,7 @@ from math import prod
 from typing import Final, Self
 
 from tcpx.costs.forwarding import PayloadPlaces
+from tcpx.costs.operations import CAST, WIDENED, WIDENED_BITS
 from tcpx.costs.work import Asked, Place, asked_for
 from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.interfaces import Elementwise, Structured
@@ -21,10 +22,8 @@ from tcpx.transform.vectors.probes import combiner_of, is_multiply_accumulate
 
 TYPICAL: Final = 256
 """The value of a symbol that may have any."""
-WIDE: Final = 16
-WIDENED: Final = "si16"
 SUMS: Final = "si32"
-CAST, PRODUCT, SUM = "cast(a)", "a * b", "a + b"
+PRODUCT, SUM = "a * b", "a + b"
 
 
 @frozen
@@ -111,7 +110,7 @@ def _is_dot(op: Operation, target: Target) -> bool:
             return False
         factors = list(product.operands)
     dtypes = [dtype_of(_before_casts(value).type) for value in factors]
-    if not all(dtype.is_integer and dtype.bits < WIDE for dtype in dtypes):
+    if not all(dtype.is_integer and dtype.bits < WIDENED_BITS for dtype in dtypes):
         return False
     if len(dtypes) != 2:
         return False
