@@ -492,7 +492,7 @@ class Operation:
             found = f"{self.opcode} with {', '.join(self.attributes)}" if self.attributes else f"{self.opcode} alone"
         shown = f"%{self.name} ({self.opcode})" if self.name else self.opcode
         kind = UnprovenError if unproven else VerifyError
-        return kind(Diagnostic(f"{shown}: {message}", payload=self.location, required=required, found=found, fix=fix))
+        return kind(Diagnostic(f"{shown}: {message}", payload=self.written_at, required=required, found=found, fix=fix))
 
     def wrong_attribute(self, key: str, required: str, right: str = "") -> VerifyError:
         """The error for an attribute that is missing or of another kind; `right` is a value that would do."""

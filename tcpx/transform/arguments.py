@@ -297,7 +297,7 @@ class TransformContext:
                 message,
                 Kind.SILENCEABLE,
                 schedule=self.location,
-                payload=op.location if op is not None else None,
+                payload=op.written_at if op is not None else None,
                 required=required,
                 found=found,
                 notes=notes,

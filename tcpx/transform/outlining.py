@@ -69,7 +69,7 @@ def outline(
     symbols = _told(ops, inputs, caller)
     name = name or ops[-1].name
     func = FuncOp(_free_name(rewriter, f"{caller.name}.{name}"), [(v.name, v.type) for v in inputs], symbols)
-    func.location = ops[0].location
+    func.location = next((op.location for op in ops if op.location is not None), ops[0].written_at)
     numbers = tuple(_numbers(caller, inputs).items())
     if numbers:
         func.attributes[NUMBERS] = numbers

@@ -247,3 +247,14 @@ func @f(%x: tensor<[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xf32>) symbols [N] {
     streamed = "tile(b, [d0: 16])\npeel(b.loop(d0))\nlet i = b.loop(d0)\nstream(i)\n"
     message = "no function can be made of %b/d01~main: they depend on the variable %b/d01/lead"
     assert refusal(text, f'{names}{streamed}outline([b.copy("main").loop(d0)])').message == message
+
+
+def test_a_function_of_operations_that_no_text_has_is_placed_where_they_stand() -> None:
+    module = parse(TWICE)
+    module.main.body.ops[0].location = None  # as of what a transform made
+    body = f"{FOUR}let call = outline([a, b])\nunswitch(parent(b))"
+    schedule = tcpx.parse_schedule(f"language 2\nschedule s(root: func) {{\n{body}\n}}")
+    with pytest.raises(tcpx.ScheduleError, match=r"nothing in @twice\.b is computed") as raised:
+        tcpx.apply_schedule(module, schedule)
+    assert raised.value.diagnostic.payload is not None
+    assert raised.value.diagnostic.payload.line == 4
