@@ -42,7 +42,8 @@ Calls = Callable[[FuncOp, Sequence[Array], Callable[[], tuple[Array, ...]]], tup
 class Evaluation:
     """One run of a function: values, sizes of symbols and loop variables, constants, a seeded random order.
 
-    `batch` is the shape of scalars: in the body of a generic, that of the points that are computed at once.
+    `batch` is the shape of scalars: in the body of a generic, that of the points that are computed at once. With
+    `in_order`, the sums of a generic are rounded in the order of its definition.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Evaluation:
         self._shared: dict[Operation, list[Value]] = {}
         self.random = np.random.default_rng(seed_of(seed))
         self.calls: Calls | None = None
+        self.in_order = True
 
     def size(self, dim: Dim) -> int:
         """The number a dimension stands for in this run."""
@@ -122,7 +124,7 @@ class Evaluation:
         self, func: FuncOp, args: Sequence[Array], results: Sequence[Array], workspace: Operation | None
     ) -> tuple[Array, ...]:
         inner = Evaluation(self.constants, check_arguments(func, args))
-        inner.random, inner.calls = self.random, self.calls
+        inner.random, inner.calls, inner.in_order = self.random, self.calls, self.in_order
         if "results" not in func.attributes:
             made = inner.run_block(func.body, [a.copy() for a in args])
             for target, array in zip(results, made, strict=False):
@@ -382,13 +384,14 @@ def evaluate_func(
     seed: int = 0,
     observer: Observer | None = None,
     calls: Calls | None = None,
+    in_order: bool = True,
 ) -> tuple[Array, ...]:
     """Run a function of any level on arrays; returns its results. The arguments are not changed. `calls` says what the
-    functions give that it calls."""
+    functions give that it calls. Sums of products are added `in_order`, or as NumPy multiplies matrices."""
     if "results" in func.attributes:
         return evaluate_buffers(module, func, arrays, seed, calls)
     evaluation = Evaluation(module.constants, check_arguments(func, arrays), seed, observer)
-    evaluation.calls = calls
+    evaluation.calls, evaluation.in_order = calls, in_order
     if observer is not None:
         observer.begin(func.body, evaluation.sizes)
     with np.errstate(all="ignore"):

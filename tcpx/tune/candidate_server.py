@@ -1,11 +1,12 @@
 """The process that tries candidates, each in a fork of its own: python -m tcpx.tune.candidate_server PROBLEM
 
-It reads the problem once. At `begin` it forks; the child answers until `end`, or until it dies, which the server then
-says in its place. Requests and replies are those of `tcpx/measure/protocol.py`:
+It reads the problem once. At `begin` and `load` it forks; the child answers until `end`, or until it dies, which the
+server then says in its place. Requests and replies are those of `tcpx/measure/protocol.py`:
 
     {"do": "describe"}                          {"ok": {"pid": ..}}
     {"do": "warm", "params": {..}}              {"ok": {}}: run the schedule once, so that forks find caches filled
     {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C", "costs": [..]}}; null: no schedule
+    {"do": "load", "params": {..}}              {"ok": {}}: compiled, or taken from the build cache
     {"do": "build"}                             {"ok": {"seconds": ..}}
     {"do": "check"}                             {"ok": {}}: the results are right
     {"do": "run", "example": 0, "shortest": s}  {"ok": {"seconds": .., "waited": ..}}
@@ -50,7 +51,7 @@ def main() -> None:
     while True:
         request = _read()
         match request["do"]:
-            case "begin":
+            case "begin" | "load":
                 _say(replies, _forked(problem, request, replies))
             case "warm":
                 Trial(problem).answer({**request, "do": "begin"})

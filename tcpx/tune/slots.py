@@ -19,6 +19,7 @@ NOBODY: Final = -1
 DOING: Final = {
     "warm": "the schedule",
     "begin": "the schedule",
+    "load": "the schedule or the C compiler",
     "build": "the C compiler",
     "check": "the kernel",
     "run": "the kernel",
@@ -88,6 +89,14 @@ class Slot:
         self.holds = number
         reply = self._ask("begin", self.limits.schedule, params=None if params is None else dict(params))
         return Begun(str(reply["c"]), costs_of(reply["costs"]))
+
+    def load(self, number: int, params: Mapping[str, Value] | None) -> None:
+        """Make a candidate that was tried before ready to be checked, from the build cache if another process has been
+        there. Raises TrialError."""
+        self.clear()
+        self.holds = number
+        held = None if params is None else dict(params)
+        self._ask("load", self.limits.schedule + self.limits.build, params=held)
 
     def warm(self, params: Mapping[str, Value]) -> None:
         """Let the server run the schedule once itself, with params that are known to go well: what it computes on the
@@ -184,6 +193,5 @@ def prepare(slot: Slot, candidate: Candidate | None) -> None:
     """Make a candidate that was tried before, or the payload without the schedule, ready to be timed. Raises
     TrialError."""
     with building():
-        slot.begin(candidate.number if candidate is not None else NOBODY, candidate and candidate.params)
-        slot.build()
+        slot.load(candidate.number if candidate is not None else NOBODY, candidate and candidate.params)
         slot.check()

@@ -1,11 +1,13 @@
 """One candidate in its own process: from values of the knobs to a kernel that is right, and how long it takes."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, TypedDict
 
 import tcpx
 from tcpx.drafts import Draft, draft
@@ -15,6 +17,15 @@ from tcpx.tune.bound_example import BoundExample
 from tcpx.tune.model import pressure_refusal
 from tcpx.tune.problem import Problem
 from tcpx.tune.verdicts import Verdict
+
+Params = Mapping[str, int | float | bool | str]
+
+
+class _Settings(TypedDict):
+    schedule: tcpx.Schedule | None
+    params: Params | None
+    target: tcpx.Target
+    threads: int
 
 
 @dataclass(slots=True)
@@ -33,6 +44,8 @@ class Trial:
         match request["do"]:
             case "begin":
                 return self._begin(request["params"])
+            case "load":
+                return self._load(request["params"])
             case "build":
                 return self._build()
             case "check":
@@ -40,18 +53,12 @@ class Trial:
             case "run":
                 return self._run(request["example"], request["shortest"])
             case other:
-                raise ValueError(f"required begin, build, check, run or end, found {other!r}")
+                raise ValueError(f"required begin, load, build, check, run or end, found {other!r}")
 
-    def _begin(self, params: Mapping[str, int | float | bool | str] | None) -> dict[str, Any]:
+    def _begin(self, params: Params | None) -> dict[str, Any]:
         problem = self.problem
         try:
-            self.draft = draft(
-                problem.module,
-                problem.schedule if params is not None else None,
-                params={**problem.fixed, **params} if params is not None else None,
-                target=problem.target,
-                threads=problem.threads,
-            )
+            self.draft = draft(problem.module, **self._settings(params))
         except tcpx.TcpxError as error:
             return _refused(error)
         costs = [self.draft.cost(example.arrays) for example in problem.examples]
@@ -60,6 +67,26 @@ class Trial:
             return {"verdict": Verdict.PRUNED.value, "reason": refusal}
         c_hash = hashlib.sha256(self.draft.c_source.encode()).hexdigest()[:16]
         return {"c": c_hash, "costs": [asdict(cost) for cost in costs]}
+
+    def _settings(self, params: Params | None) -> _Settings:
+        """What the candidate is compiled with; with None without the schedule."""
+        problem = self.problem
+        return {
+            "schedule": problem.schedule if params is not None else None,
+            "params": {**problem.fixed, **params} if params is not None else None,
+            "target": problem.target,
+            "threads": problem.threads,
+        }
+
+    def _load(self, params: Params | None) -> dict[str, Any]:
+        """Take a candidate that was tried before from the build cache, where the first of several processes puts it."""
+        try:
+            self.kernel = tcpx.compile(self.problem.module, **self._settings(params))
+        except tcpx.CompileError as error:
+            return _verdict(Verdict.COMPILE_FAILED, error.diagnostic)
+        except tcpx.TcpxError as error:
+            return _refused(error)
+        return {}
 
     def _build(self) -> dict[str, Any]:
         if self.draft is None:

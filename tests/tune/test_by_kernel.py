@@ -47,17 +47,25 @@ Tune = Callable[..., ModelStudy]
 def _times_follow_from_the_params(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates run, and their times are computed: a machine that does other work decides no test."""
     seconds: dict[int, float] = {}
-    begin, sample = Slot.begin, Slot.sample
+    begin, load, sample = Slot.begin, Slot.load, Slot.sample
 
-    def begun(slot: Slot, number: int, params: Mapping[str, Value] | None) -> Begun:
+    def note(slot: Slot, params: Mapping[str, Value] | None) -> None:
         fast = sum(not value for name, value in (params or {}).items() if name.endswith("slow"))
         seconds[id(slot)] = 1e-3 * 0.5**fast
+
+    def begun(slot: Slot, number: int, params: Mapping[str, Value] | None) -> Begun:
+        note(slot, params)
         return begin(slot, number, params)
+
+    def loaded(slot: Slot, number: int, params: Mapping[str, Value] | None) -> None:
+        note(slot, params)
+        load(slot, number, params)
 
     def sampled(slot: Slot, example: int, shortest: float) -> tuple[float, float]:
         return seconds[id(slot)], sample(slot, example, shortest)[1]
 
     monkeypatch.setattr(Slot, "begin", begun)
+    monkeypatch.setattr(Slot, "load", loaded)
     monkeypatch.setattr(Slot, "sample", sampled)
 
 

@@ -77,7 +77,7 @@ class LoopNest:
         if joining is not body:
             first, accumulators = body.ops[:-1], joining.args[: len(results)]
             lifted = dict(zip(joining.args[len(results) :], body.ops[-1].operands, strict=True))
-        ahead, after = _by_dependence(joining, accumulators)
+        ahead, after = by_dependence(joining, accumulators)
         summand = _summand(after, accumulators, last)
         wanted = {v for op in after for v in op.operands} | set(last)
         reduced = {it.name: self.extents[it.name] for it in self.iterators if it.is_reduction}
@@ -151,7 +151,7 @@ def _summand(
     return (type(op), others[0]) if len(others) == 1 else None
 
 
-def _by_dependence(body: Block, accumulators: Sequence[Value]) -> tuple[list[Operation], list[Operation]]:
+def by_dependence(body: Block, accumulators: Sequence[Value]) -> tuple[list[Operation], list[Operation]]:
     """The operations of a block that do not depend on accumulators, and those that do."""
     dependent = set(accumulators)
     ahead: list[Operation] = []

@@ -4,11 +4,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from string import ascii_letters
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tcpx.payload.diagnostics import Direction, statements_to_write
 from tcpx.payload.evaluator import Array, Evaluation
@@ -17,6 +15,7 @@ from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, m
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
 from tcpx.payload.ir import Attribute, Value, operation_classes, register
 from tcpx.payload.ops.elementwise import Add, Mul, cast_to, converted
+from tcpx.payload.ops.sums_of_products import sum_of_products
 from tcpx.payload.sizes import Dim, Symbol, is_equal
 from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of
 
@@ -57,29 +56,29 @@ class ContractBase(Structured):
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        letters = {it.name: ascii_letters[k] for k, it in enumerate(self.iterators())}
         extents = {it.name: evaluation.extent(d) for it, d in zip(self.iterators(), self.domain(), strict=True)}
-        dtype = self.acc_type.numpy
         wide = accumulator_of(self.acc_type).numpy
-        inputs = [_without_digits(a, m, extents) for a, m in zip(args, self.maps(), strict=False)]
-        spec = ["".join(letters[name] for name in names) for _, names in inputs]
-        spec.append("".join(letters[map_dim(e) or ""] for e in self.result_map()))
-        factors = [
-            converted(array, dtype_of(value.type), self.acc_type).astype(wide)
-            for (array, _), value in zip(inputs, self.operands[:2], strict=True)
-        ]
-        lhs, rhs = (cast("npt.NDArray[np.float64]", factor) for factor in factors)  # the stubs of einsum want one dtype
-        reduced = [letters[it.name] for it in self.iterators() if it.is_reduction]
+        casts = [converted(a, dtype_of(v.type), self.acc_type) for a, v in zip(args, self.operands[:2], strict=False)]
+        lhs, rhs = (_by_dim(a.astype(wide), m, extents) for a, m in zip(casts, self.maps(), strict=True))
+        wanted = [map_dim(e) or "" for e in self.result_map()]
+        reduced = {it.name: extents[it.name] for it in self.iterators() if it.is_reduction}
         if reduced:
-            given = {letters[name]: extent for name, extent in extents.items()}
-            lhs, spec[0] = _repeated(lhs, spec[0], {c: given[c] for c in reduced})
-            rhs, spec[1] = _repeated(rhs, spec[1], {c: given[c] for c in reduced})
-            total: Array = np.asarray(np.einsum(f"{spec[0]},{spec[1]}->{spec[2]}", lhs, rhs))
+            total = sum_of_products(*_repeated(*lhs, reduced), *_repeated(*rhs, reduced), wanted)
         else:
-            total = np.multiply(_along(lhs, spec[0], spec[2]), _along(rhs, spec[1], spec[2]))
+            total = np.multiply(_along(*lhs, wanted), _along(*rhs, wanted))
         if len(args) > 2:
             total = np.add(total, args[2].astype(wide))
-        return (total.astype(dtype),)
+        return (total.astype(self.acc_type.numpy),)
+
+
+def _by_dim(array: Array, indexing_map: IndexingMap, extents: Mapping[str, int]) -> tuple[Array, list[str]]:
+    """The array with one axis for each dim, and the names of these: it may hold a dim by digits, or be read along a
+    diagonal."""
+    array, names = _without_digits(array, indexing_map, extents)
+    for again in reversed([k for k, name in enumerate(names) if name in names[:k]]):
+        first = names.index(names.pop(again))
+        array = np.moveaxis(array.diagonal(0, first, again), -1, first)
+    return array, names
 
 
 def _without_digits(array: Array, indexing_map: IndexingMap, extents: Mapping[str, int]) -> tuple[Array, list[str]]:
@@ -100,27 +99,16 @@ def _without_digits(array: Array, indexing_map: IndexingMap, extents: Mapping[st
     return array, names
 
 
-def _repeated(
-    array: npt.NDArray[np.float64], own: str, reduced: Mapping[str, int]
-) -> tuple[npt.NDArray[np.float64], str]:
-    """A factor and its dims with every reduction dim: one that it lacks is repeated, in memory.
-
-    `einsum` sums the other factor over that dim before it multiplies, which overflows elsewhere and hides 0 times
-    infinity.
-    """
+def _repeated(array: Array, own: list[str], reduced: Mapping[str, int]) -> tuple[Array, list[str]]:
+    """A factor and its dims with every reduction dim: one that it lacks is repeated."""
     lacking = [name for name in reduced if name not in own]
-    if not lacking:
-        return array, own
     shape = (*array.shape, *(reduced[name] for name in lacking))
     wider = array.reshape(*array.shape, *(1 for _ in lacking))
-    return np.ascontiguousarray(np.broadcast_to(wider, shape)), own + "".join(lacking)
+    return np.broadcast_to(wider, shape), own + lacking
 
 
-def _along(array: npt.NDArray[np.float64], own: str, wanted: str) -> npt.NDArray[np.float64]:
+def _along(array: Array, own: list[str], wanted: Sequence[str]) -> Array:
     """The array with its dims, called `own`, placed among those of the result; nothing is added to it, not even 0."""
-    if len(set(own)) < len(own):
-        distinct = "".join(dict.fromkeys(own))
-        array, own = np.einsum(f"{own}->{distinct}", array), distinct
     placed = np.transpose(array, [own.index(name) for name in wanted if name in own])
     extents = dict(zip(own, array.shape, strict=True))
     return placed.reshape([extents.get(name, 1) for name in wanted])

@@ -29,6 +29,7 @@ from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.gml_st import Conditional
 from tcpx.payload.ops.movement import Broadcast
+from tcpx.payload.ops.sums_of_products import of_nest
 from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text, variables
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of, si64
 from tcpx.payload.value_ranges import dtype_range
@@ -560,6 +561,10 @@ class Generic(Structured):
             sizes = dict(zip(names, extents, strict=True))
             standing = self.clamps_indices, self.outside
             nest = LoopNest(self.regions, self.iterators(), sizes, reading, self.positions(), evaluation, *standing)
+            if not evaluation.in_order and len(made) == 1:
+                total = of_nest(nest, made[0], self.result_maps()[0])
+                if total is not None:
+                    return (total,)
             return nest.run(made, self.result_maps())
         accumulates, shapes = bool(held) or self.reduces, [array.shape for array in made]
         if self.outside is not None:
