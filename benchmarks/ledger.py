@@ -4,7 +4,8 @@
 
 A line is JSON: `date`, `commit` and whether the tree was `changed`, `cpu` and `target`, `threads`, the `versions` of
 the peers, for each workload the `times` of each peer (median, low, high in seconds) and its `limits` (seconds, and what
-sets them). Lines are only ever added, so that two branches that measured are merged line by line.
+sets them), for those below 0.7 of the fastest peer the causes and factors of the remarks (`slow`).
+Lines are only ever added, so that two branches that measured are merged line by line.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, Final, cast
 import tcpx
 from benchmarks.registry import ROOT, TCPX
 from benchmarks.revisions import Revision, Tree, this_tree
+from benchmarks.slow_cells import cells_of
 from tcpx.measure.rows import Row, read_rows
 from tcpx.measure.session import MACHINE
 
@@ -48,6 +50,7 @@ class Run:
     times: Mapping[str, Mapping[str, Times]]
     limits: Mapping[str, tuple[float, str]] = field(default_factory=dict[str, "tuple[float, str]"])
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    slow: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict[str, "Sequence[tuple[str, float]]"])
 
     @property
     def processor(self) -> str:
@@ -78,7 +81,8 @@ def runs_of(rows: Sequence[Row], date: str, tree: Tree, revision: Revision | Non
         for row in here:
             times.setdefault(row.workload, {})[row.peer] = _times(row)
         versions = {row.peer: row.version for row in here if row.peer != TCPX.name}
-        made.append(Run(date, tree.commit[:COMMIT], tree.changed > 0, *where, times, _limits(here), versions))
+        slow = {cell.name: cell.causes for cell in cells_of(here) if cell.is_slow}
+        made.append(Run(date, tree.commit[:COMMIT], tree.changed > 0, *where, times, _limits(here), versions, slow))
     return [run for run in made if run.times]
 
 
@@ -110,7 +114,8 @@ def _read(text: str, place: str) -> Run:
         held = cast("dict[str, Any]", json.loads(text))
         times = {name: {peer: _three(given) for peer, given in peers.items()} for name, peers in held["times"].items()}
         limits = {name: (float(seconds), str(by)) for name, (seconds, by) in held.get("limits", {}).items()}
-        return Run(**{**held, "times": times, "limits": limits})
+        slow = {name: [(str(cause), float(f)) for cause, f in found] for name, found in held.get("slow", {}).items()}
+        return Run(**{**held, "times": times, "limits": limits, "slow": slow})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise tcpx.ArgumentError(
             tcpx.Diagnostic(

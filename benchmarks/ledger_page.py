@@ -126,13 +126,13 @@ def _row(run: Run) -> str:
 def _figure(workload: str, threads: int, points: Sequence[Point]) -> str:
     title = f"{workload}, {counted(threads, 'thread')}"
     return (
-        f"<figure><figcaption><b>{escape(title)}</b><br>{escape(_latest(points))}</figcaption>\n"
+        f"<figure><figcaption><b>{escape(title)}</b><br>{escape(_latest(workload, points))}</figcaption>\n"
         f"{_picture(title, points)}</figure>"
     )
 
 
-def _latest(points: Sequence[Point]) -> str:
-    """The last time, and what it is beside the fastest peer and the limit of the same run."""
+def _latest(workload: str, points: Sequence[Point]) -> str:
+    """The last time, what it is beside the fastest peer and the limit of the same run, and what the remarks name."""
     point = next((held for held in reversed(points) if held.own is not None), None)
     if point is None or point.own is None:
         return "tcpx has no time"
@@ -142,6 +142,9 @@ def _latest(points: Sequence[Point]) -> str:
         parts.append(f"fastest peer {point.peer[0]}: {point.peer[1] / seconds:.2f} of it")
     if point.limit is not None:
         parts.append(f"{percent(point.limit[0] / seconds)} of the limit")
+    if workload in point.run.slow:
+        causes = [f"{cause} {factor:.1f}" for cause, factor in point.run.slow[workload]]
+        parts.append(f"remarks: {', '.join(causes) or 'none'}")
     return ", ".join(parts)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import tcpx
 from benchmarks.beside import Beside
 from benchmarks.registry import ENVIRONMENTS, ROOT, launches, peers
+from benchmarks.slow_cells import cells_of, report
 from tcpx.cli.measuring import add_ledger, add_measuring, plan_of, threads_of
 from tcpx.measure.output import write_results
 from tcpx.measure.protocol import Input, Task
@@ -81,6 +82,7 @@ def main() -> int:
             rows[len(rows) - len(session.rows) :] = finished
     for path in write_results(rows, options.output):
         print(f"wrote {path}")
+    print(report(cells_of(rows)))
     is_worse = beside.finish(rows)
     return 1 if is_worse and options.check else 0
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -22,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 import tcpx
+from benchmarks.slow_cells import Cell, report
 from tcpx.cli.measuring import add_ledger, add_measuring
+from tcpx.measure.kernel_peer import told
 from tcpx.measure.timer import SHORTEST, least_seconds
 
 Array = npt.NDArray[Any]
@@ -416,13 +418,24 @@ def ratio(case: Case, kernel: tcpx.Kernel, m: int, n: int, layout: str) -> float
     return best["numpy"] / best["tcpx"]
 
 
-def measure(case: Case, threads: int = 1) -> dict[str, list[float]]:
-    """Layout -> ratios by size."""
-    found: dict[str, list[float]] = {}
+def measure(case: Case, threads: int = 1) -> dict[str, list[Cell]]:
+    """Layout -> cells by size, those that are slow with the remarks on them."""
+    found: dict[str, list[Cell]] = {}
     for layout in LAYOUTS:
-        kernel = tcpx.compile(tcpx.parse(case.payload(layout)), threads=threads)
-        found[layout] = [ratio(case, kernel, m, n, layout) for m, n in SIZES]
+        module = tcpx.parse(case.payload(layout))
+        kernel = tcpx.compile(module, threads=threads)
+        found[layout] = [_cell(case, module, kernel, m, n, layout) for m, n in SIZES]
     return found
+
+
+def _cell(case: Case, module: tcpx.Module, kernel: tcpx.Kernel, m: int, n: int, layout: str) -> Cell:
+    name, threads = f"{case.name} of {m}x{n}, {layout}", kernel.signature.threads
+    cell = Cell(name, threads, ratio(case, kernel, m, n, layout), "numpy")
+    if not cell.is_slow:
+        return cell
+    known = {symbol.name for symbol in kernel.signature.symbols}
+    sizes = {name: size for name, size in {"M": m, "N": n}.items() if name in known}
+    return replace(cell, remarks=told(tcpx.remarks_of(module, sizes=sizes, threads=threads)))
 
 
 def table(rows: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
@@ -460,21 +473,25 @@ def main() -> int:
         parser.error(f"there is no operation {', '.join(sorted(unknown))}")
     if not options.against and options != parser.parse_args(options.names):
         parser.error("options are for --against REV; beside NumPy, names alone are taken")
-    cases = [case for case in CASES if not options.names or case.name in options.names]
+    wanted = [case for case in CASES if not options.names or case.name in options.names]
     if options.against:
         from benchmarks.operations_beside import measured_beside
 
         try:
-            return measured_beside(cases, options)
+            return measured_beside(wanted, options)
         except tcpx.ArgumentError as error:
             print(error.diagnostic.render(), file=sys.stderr)
             return 1
+    cells: list[Cell] = []
     rows: dict[str, dict[str, list[float]]] = {}
-    for case in cases:
+    for case in wanted:
         started = perf_counter()
-        rows[case.name] = measure(case)
-        cells = "   ".join(" ".join(f"{r:6.2f}" for r in rows[case.name][layout]) for layout in LAYOUTS)
-        print(f"{case.name:24}{cells}   {perf_counter() - started:5.1f} s", flush=True)
+        measured = measure(case)
+        cells += [cell for layout in LAYOUTS for cell in measured[layout]]
+        rows[case.name] = {layout: [cell.ratio for cell in measured[layout]] for layout in LAYOUTS}
+        ratios = "   ".join(" ".join(f"{r:6.2f}" for r in rows[case.name][layout]) for layout in LAYOUTS)
+        print(f"{case.name:24}{ratios}   {perf_counter() - started:5.1f} s", flush=True)
+    print(report(cells))
     if not options.names:
         PAGE.write_text(table(rows), encoding="utf-8")
     return 0

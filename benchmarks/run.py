@@ -24,6 +24,7 @@ from benchmarks.random_shapes import random_shapes
 from benchmarks.reference import reference
 from benchmarks.registry import AGAIN, VARIANTS, absent, launches
 from benchmarks.registry import peers as known_peers
+from benchmarks.slow_cells import cells_of, report
 from benchmarks.transformer import transformer_bars
 from benchmarks.workloads import Workload, default_files, load_group_bars, load_workloads, select
 from tcpx.cli.measuring import plan_of, threads_of
@@ -59,6 +60,7 @@ def execute(options: argparse.Namespace) -> int:
             rows[len(rows) - len(session.rows) :] = finished
     for path in write_results(rows, options.output):
         print(f"wrote {path}")
+    print(report(cells_of(rows)))
     is_worse = beside.finish(rows)
     if options.check and beside.revision is not None:
         return 1 if is_worse else 0

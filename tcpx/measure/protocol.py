@@ -2,7 +2,7 @@
 
     request                                   reply
     {"do": "describe"}                        {"ok": {"version": ..}}
-    {"do": "prepare", "task": {..}}           {"ok": {}}, or {"unsupported": "why"}
+    {"do": "prepare", "task": {..}}           {"ok": {..}}, facts of what was prepared, or {"unsupported": "why"}
     {"do": "check", "path": "y.npy"}          {"ok": {"dtype": "f32"}}, and the result of one call in the file
     {"do": "run", "samples": 3, "shortest": 0.005}   {"ok": {"seconds": [..], "waited": [..], "calls": 7}}
     {"do": "quit"}                            {"ok": {}}, and the process ends
@@ -95,12 +95,13 @@ class Task:
 class Prepared:
     """What a peer made of a task: the call that is timed, and how to get a NumPy array from what it returns.
 
-    `dtype` is that of the result where NumPy does not have it.
+    `dtype` is that of the result where NumPy does not have it. `facts` become those of the row.
     """
 
     run: Callable[[], Any]
     as_array: Callable[[Any], Array] = np.asarray
     dtype: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def _told(record: Task | Input) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class Session:
                 process = self._process(name)
                 facts = self._described[name]
                 row = replace(row, version=str(facts.get("version", "")), facts=facts)
-                process.ask("prepare", PREPARE_SECONDS, task=task.to_json())
+                row = replace(row, facts={**facts, **process.ask("prepare", PREPARE_SECONDS, task=task.to_json())})
                 error = _checked(process, check)
             except PeerError as failure:
                 rows[name] = replace(row, status=failure.outcome, reason=str(failure))

@@ -64,7 +64,7 @@ class Worker:
             case "prepare":
                 self.prepared, self.calls = None, 0
                 self.prepared = self.peer.prepare(Task.from_json(request["task"]))
-                return {}
+                return dict(self.prepared.facts)
             case "check":
                 prepared = self._ready()
                 result = prepared.as_array(prepared.run())

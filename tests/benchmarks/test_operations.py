@@ -24,7 +24,8 @@ def test_a_case_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     case = next(case for case in CASES if case.name == "slice")
     found = measure(case)
     assert {layout: len(ratios) for layout, ratios in found.items()} == dict.fromkeys(LAYOUTS, 2)
-    assert all(ratio > 0 for ratios in found.values() for ratio in ratios)
+    assert all(cell.ratio > 0 for cells in found.values() for cell in cells)
+    assert found[LAYOUTS[0]][0].name == "slice of 3x17, side by side"
 
 
 def test_what_is_slower_is_bold() -> None:
