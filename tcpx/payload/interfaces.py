@@ -246,6 +246,10 @@ class Tileable(Operation):
     """Whether more iterations than it has are computed of operands that are padded; else its result is padded."""
     is_made_of_others: ClassVar[bool] = False
     """Whether it is a view that stages do not know: what it shows is made of others that they know."""
+    by_dims: ClassVar[tuple[str, ...]] = ()
+    """Attributes with an entry for each dim of its first operand."""
+    of_dims: ClassVar[tuple[str, ...]] = ()
+    """Attributes that name dims of its first operand by their positions."""
     has_numbered_dims: ClassVar[bool] = False
     """Whether its dims are d0, d1, .., unless the payload names them (`dim_names`). If neither is declared, it always
     does."""

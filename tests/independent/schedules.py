@@ -424,7 +424,7 @@ class Drawer:
 
     def cleanup(self) -> None:
         h = self.handle(self.rng.choice(self.nodes)) if self.nodes else "root"
-        lines = ["cse(root)", "dce(root)", "canonicalize(root)", "evaluate_constants(root)",
+        lines = ["cse(root)", "dce(root)", "canonicalize(root)", "evaluate_constants(root)", "assign_layout(root)",
                  "verify(root)", "print(root)",
                  f'annotate({h}, "note", "text")', 'snapshot(root, "there")',
                  f'emit_remark({h}, "is here")', 'assert(1 + 1 == 2, "sums")']  # fmt: skip

@@ -156,6 +156,7 @@ class AlongDims(Composite):
     """One that reduces along some dims of its operand, by which it is a map, or which its result lacks."""
 
     __slots__ = ()
+    of_dims = ("dim", "dims")
     operand = Operand()
     applied_operands: tuple[tuple[str, str], ...] = ()
     """Operands along the reduced dims, in the order in which they are applied to the result without them, with the

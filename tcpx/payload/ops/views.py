@@ -170,6 +170,7 @@ class Pad(View):
     __slots__ = ()
     opcode = "tcp.pad"
     is_made_of_others = False
+    by_dims = ("low", "interior")
     operand = Operand()
     value = NumberAttribute(example="0.0")
     """The number the padding has."""
@@ -323,6 +324,7 @@ class Reverse(View):
 
     __slots__ = ()
     opcode = "tcp.reverse"
+    of_dims = ("dims",)
     operand = Operand()
     dims = ElementsAttribute(int, "a list of ints")
     """The dims that are reversed."""
@@ -368,6 +370,7 @@ class Slice(View):
 
     __slots__ = ()
     opcode = "tcp.slice"
+    by_dims = ("offsets", "strides")
     operand = Operand()
     offsets = DimsAttribute()
     """The index of the first element along each dim; left out, 0."""
@@ -432,6 +435,7 @@ class Concat(View):
     __slots__ = ()
     opcode = "tcp.concat"
     is_made_of_others = False
+    of_dims = ("dim",)
     variadic = True
     dim = IntAttribute(example="0")
     """The dim along which they follow one another."""

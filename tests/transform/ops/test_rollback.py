@@ -165,6 +165,16 @@ func @f(%u: tensor<[N]xf32>, %v: tensor<[T]x[N]xf32>) -> tensor<[N]xf32> symbols
   tcp.return(%y)
 }
 """
+WINDOWS = """\
+func @f(%x: tensor<32x9x9xf32>, %w: tensor<64x32x3x3xf32>) -> tensor<64x7x7xf32> {
+  %y = tcp.generic(%x, %w) {iterators = [["f", "parallel"], ["i", "parallel"], ["j", "parallel"], ["c", "reduction"], ["h", "reduction"], ["k", "reduction"]], maps = [[c, h + i, j + k], [f, c, h, k], [f, i, j]], combiner = "tcp.add"} ({ (%e: f32, %g: f32, %acc: f32):
+    %p = tcp.multiply_add(%e, %g, %acc) : f32
+    tcp.yield(%p)
+  }) : tensor<64x7x7xf32>
+  %z = tcp.relu(%y) : tensor<64x7x7xf32>
+  tcp.return(%z)
+}
+"""  # noqa: E501
 FUSED = MM + 'let i = tile(mm, [m: 6])\nlet e = match one "e" in root\nfuse(e, into: i)\n'
 STEPS: dict[str, tuple[str, str, str]] = {
     "tile": (RELU, MM, "tile(mm, [m: 6, k: 2], tail: peel)"),
@@ -203,6 +213,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "shift_factor": (INTEGERS, MM, "shift_factor(mm.lhs, by: 128, to: ui8)"),
     "interchange": (RELU, MM, "interchange(mm, [k, m, n])"),
     "trim": (BEHIND, ROWS_IN_TILES, "trim(i, m)"),
+    "assign_layout": (WINDOWS, "", "assign_layout(root)"),
     "transpose_result": (RELU, MM, "transpose_result(mm, [n])"),
     "generalize": (RELU, MM, "generalize(mm)"),
     "specialize": (RELU, MM, "specialize(mm, to: contract)"),

@@ -1,0 +1,99 @@
+"""What an operation costs by the orders of what it reads and gives, in vector instructions."""
+
+from math import ceil, prod
+from typing import Final
+
+from tcpx.payload.indexing_maps import IndexingMap, map_coefficients, map_symbols
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.types import dtype_of, shape_of
+from tcpx.target import Target
+from tcpx.transform.layouts.orders import Order, elements_of, extent_of
+from tcpx.transform.layouts.relations import relation_of
+from tcpx.transform.vectors.pieces import transposed
+
+MOVED: Final = 1.0
+"""A transpose, by element."""
+PER_LOAD: Final = 0.25
+"""A load of a vector: register tiles use it about four times."""
+UNALIGNED: Final = 1.5
+"""The same along windows, whose vectors begin anywhere."""
+
+
+def lanes_of(value: Value, target: Target) -> int:
+    """The elements of a vector of the dtype of a value."""
+    return max(1, target.vector_bits // max(8, dtype_of(value.type).bits))
+
+
+def innermost_dim(order: Order, value: Value) -> int | None:
+    """The dim of a value along which its elements follow one another; None of one element."""
+    shape = shape_of(value.type)
+    return next((dim for dim in reversed(order) if shape[dim] != 1), None)
+
+
+def filled(extent: int, lanes: int) -> float:
+    """How many lanes of the vectors along a dim have elements, on average."""
+    return extent / ceil(extent / lanes)
+
+
+def cost_of_result(op: Operation, order: Order, target: Target) -> float:
+    """The vectors that an operation computes for a result in this order."""
+    result = op.results[0]
+    dim = innermost_dim(order, result)
+    if dim is None:
+        return 0.0
+    extent = extent_of(shape_of(result.type)[dim])
+    return iterations_of(op) / filled(extent, lanes_of(result, target))
+
+
+def iterations_of(op: Operation) -> int:
+    """How many elements an operation computes or combines."""
+    return prod(map(extent_of, op.extents())) if isinstance(op, Structured) else elements_of(op.results[0])
+
+
+def cost_of_read(op: Structured, index: int, read: Order, gives: Order, target: Target) -> float:
+    """What loading an operand costs that is stored in this order, or is transposed before where that is cheaper."""
+    loads, best = cost_of_loads(op, index, read, gives, target)
+    return min(loads, best + cost_of_transposing(op.operands[index]))
+
+
+def cost_of_transposing(value: Value) -> float:
+    """What a transpose costs; nothing where the compiler does it."""
+    return 0.0 if is_stored(value) else MOVED * elements_of(value)
+
+
+def cost_of_loads(op: Structured, index: int, read: Order, gives: Order, target: Target) -> tuple[float, float]:
+    """What loading an operand costs in this order and in the best one, while vectors lie along the innermost dim of a
+    result in `gives`."""
+    result, value = op.results[0], op.operands[index]
+    dim, inner = innermost_dim(gives, result), innermost_dim(read, value)
+    indexing_map: IndexingMap = op.maps()[index]
+    if dim is None or inner is None:
+        return 0.0, 0.0
+    names = map_symbols(op.result_map()[dim])
+    if not any(name in map_symbols(expression) for expression in indexing_map for name in names):
+        return 0.0, 0.0  # one element for all lanes
+    vectors, lanes = cost_of_result(op, gives, target), lanes_of(value, target)
+    factors = map_coefficients(indexing_map[inner]) or {}
+    steps = [factors[name] for name in names if name in factors]
+    if len(steps) != 1:
+        loads = float(lanes)
+    elif steps[0] != 1:
+        loads = float(min(lanes, 2 * steps[0]))
+    else:
+        loads = UNALIGNED if len(factors) > 1 else 1.0
+    return vectors * PER_LOAD * loads, vectors * PER_LOAD
+
+
+def cost_of_transpose(value: Value, have: Order, wanted: Order) -> float:
+    """What a tensor in one order costs as one in another."""
+    return 0.0 if have == wanted else cost_of_transposing(value)
+
+
+def is_stored(value: Value) -> bool:
+    """Whether a value is a stored constant, or a view of one: its transpose is computed by the compiler."""
+    op = value.defining_op
+    if op is None or op.is_fixed:
+        return op is not None
+    is_view = transposed(op) is not None or not isinstance(op, Structured)
+    return len(op.operands) == 1 and is_view and is_stored(op.operands[0]) and relation_of(op) is not None

@@ -1,0 +1,82 @@
+"""assign_layout: choose the order of the dims of each value of a function."""
+
+from __future__ import annotations
+
+from tcpx.transform.declaration import (
+    FUNC,
+    OPS,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.layouts.assignment import assign
+from tcpx.transform.layouts.choice import Choice
+
+
+@register
+class AssignLayout(Transform):
+    """Choose the order of the dims of each value of a function by cost, as NHWC for convolutions. Transposes remain
+    where they move the fewest elements.
+
+    Each value has the order of its type or another one. Operations that sum windows propose it. Their result has the
+    dim innermost that their filters have and their input has not, or else one that both have, as in a depthwise
+    convolution. Their input has the dim innermost that they sum whole. The proposals spread through elementwise
+    operations, pads, concats, slices, reductions, norms, gathers, loops, branches, calls, and reshapes that keep dims
+    next to each other. A minimum cut (Kolmogorov and Zabih, 2004) chooses one of the two orders for each value. It
+    weighs the vector instructions of the operations and the elements that transposes move. A transpose of the payload
+    counts among these, and goes where it moves nothing. Arguments and results of the function keep their order.
+    Operations keep their class, or become the nearest one that reads and gives such orders. Weights are read with the
+    dim of the vectors innermost: `evaluate_constants` computes their transposes.
+
+    Of a function without windows nothing changes. The results of operations that are listed in `pin` keep the order of
+    their type, which `transpose_result` may have given them before.
+
+    before:
+        func @f(%x: tensor<32x9x9xf32>, %w: tensor<64x32x3x3xf32>) -> tensor<64x7x7xf32> {
+          %y = tcp.generic(%x, %w) {iterators = [["f", "parallel"], ["i", "parallel"], ["j", "parallel"],
+              ["c", "reduction"], ["h", "reduction"], ["k", "reduction"]],
+              maps = [[c, h + i, j + k], [f, c, h, k], [f, i, j]], combiner = "tcp.add"} ({
+              (%e: f32, %g: f32, %acc: f32):
+            %p = tcp.multiply_add(%e, %g, %acc) : f32
+            tcp.yield(%p)
+          }) : tensor<64x7x7xf32>
+          %z = tcp.relu(%y) : tensor<64x7x7xf32>
+          tcp.return(%z)
+        }
+    statement:
+        assign_layout(root)
+    after:
+        func @f(%x: tensor<32x9x9xf32>, %w: tensor<64x32x3x3xf32>) -> tensor<64x7x7xf32> {
+          %w.turned = tcp.transpose(%w) {permutation = [1, 2, 3, 0]} : tensor<32x3x3x64xf32>
+          %y.1 = tcp.generic(%x, %w.turned) {iterators = [["i", "parallel"], ["j", "parallel"], ["f", "parallel"],
+              ["c", "reduction"], ["h", "reduction"], ["k", "reduction"]],
+              maps = [[c, h + i, j + k], [c, h, k, f], [i, j, f]], combiner = "tcp.add"} ({
+              (%e.1: f32, %g.1: f32, %acc.1: f32):
+            %p.1 = tcp.multiply_add(%e.1, %g.1, %acc.1) : f32
+            tcp.yield(%p.1)
+          }) : tensor<7x7x64xf32> name "y"
+          %z.1 = tcp.relu(%y.1) : tensor<7x7x64xf32> name "z"
+          %z.turned = tcp.transpose(%z.1) {permutation = [2, 0, 1]} : tensor<64x7x7xf32>
+          tcp.return(%z.turned)
+        }
+    """
+
+    name = "assign_layout"
+    category = Category.LAYOUT_AND_MEMORY
+    parameters = (
+        Parameter("func", FUNC, doc="the function"),
+        Parameter("pin", OPS, (), doc="operations whose results keep the order that they have"),
+    )
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        pinned = [value for op in (args.ops("pin") if args.given("pin") else ()) for value in op.results]
+        choice = Choice(ctx.rewriter.module.reached(args.func("func")), ctx.target, pinned)
+        orders = choice.best()
+        if orders:
+            assign(ctx.rewriter, choice, orders)
+        return ()

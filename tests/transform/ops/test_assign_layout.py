@@ -1,0 +1,172 @@
+"""assign_layout: the order of the dims of each value of a function."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.layout_graphs import SUM, iterators
+from tests.transform.payloads import check, refusal
+
+
+def convolution(name: str, x: str, w: str, shape: str) -> str:
+    """A 3x3 convolution of channels, height and width, with padding."""
+    maps = "[[c, h + i, j + k], [f, c, h, k], [f, i, j]]"
+    its = iterators("f i j", "c h k")
+    return (
+        f"  %{name}.pad = tcp.pad(%{x}) {{value = 0.0, low = [0, 1, 1]}} : tensor<32x9x9xf32>\n"
+        f"  %{name} = tcp.generic(%{name}.pad, %{w}) {{iterators = {its}, maps = {maps}, combiner = "
+        f'"tcp.add"}} {SUM} : tensor<{shape}>\n'
+    )
+
+
+UNCHANGED = "`assign_layout` changes nothing here"
+SHAPE = "32x7x7xf32"
+HEAD = f"func @f(%x: tensor<{SHAPE}>, %w: tensor<32x32x3x3xf32>) -> tensor<{SHAPE}> {{\n"
+
+
+def chain(middle: str, last: str = "z") -> str:
+    """Two convolutions and what stands between them, of %y."""
+    between = middle or "  %r = tcp.relu(%y) : tensor<32x7x7xf32>\n"
+    return (
+        HEAD
+        + convolution("y", "x", "w", SHAPE)
+        + between
+        + convolution("z", "r", "w", SHAPE)
+        + f"  tcp.return(%{last})\n}}\n"
+    )
+
+
+BETWEEN = {
+    "elementwise": "  %r = tcp.relu(%y) : tensor<32x7x7xf32>\n",
+    "two operands": "  %r = tcp.add(%y, %y) : tensor<32x7x7xf32>\n",
+    "reverse": "  %r = tcp.reverse(%y) {dims = [1]} : tensor<32x7x7xf32>\n",
+    "concat and slice": """  %c = tcp.concat(%y, %y) {dim = 0} : tensor<64x7x7xf32>
+  %r = tcp.slice(%c) {offsets = [16, 0, 0]} : tensor<32x7x7xf32>
+""",
+    "subset": """  %c = tcp.concat(%y, %y) {dim = 0} : tensor<64x7x7xf32>
+  %r = gml_st.materialize(%c) tile [16, 0, 0] [32, 7, 7] : tensor<32x7x7xf32>
+""",
+    "reshape": """  %c = tcp.reshape(%y) : tensor<1x32x49xf32>
+  %e = tcp.relu(%c) : tensor<1x32x49xf32>
+  %r = tcp.reshape(%e) : tensor<32x7x7xf32>
+""",
+    "transposes of the payload": """  %c = tcp.transpose(%y) {permutation = [1, 2, 0]} : tensor<7x7x32xf32>
+  %e = tcp.relu(%c) : tensor<7x7x32xf32>
+  %r = tcp.transpose(%e) {permutation = [2, 0, 1]} : tensor<32x7x7xf32>
+""",
+    "softmax": "  %r = tcp.softmax(%y) {dim = 0} : tensor<32x7x7xf32>\n",
+    "norm": "  %r = tcp.layer_norm(%y) {dims = [0, 1, 2], epsilon = 1.0} : tensor<32x7x7xf32>\n",
+    "mean": """  %c = tcp.reduce_mean(%y) {dims = [1, 2]} : tensor<32xf32>
+  %e = tcp.broadcast(%c) {dims = [0]} : tensor<32x7x7xf32>
+  %r = tcp.sub(%y, %e) : tensor<32x7x7xf32>
+""",
+    "loop": """  %r = gml_st.for %t in 0 to 2 step 1 (%d = %y) {
+    %e = tcp.relu(%d) : tensor<32x7x7xf32>
+    gml_st.yield(%e, %d) full
+  } : tensor<32x7x7xf32>
+""",
+    "loop of parts": """  %r = gml_st.for %t in 0 to 7 step 1 (%d = %y) {
+    %e = gml_st.materialize(%d) tile [0, %t, 0] [32, 1, 7] drop [1] : tensor<32x7xf32>
+    %g = tcp.relu(%e) : tensor<32x7xf32>
+    gml_st.yield(%g, %d) tile [0, %t, 0] [32, 1, 7] drop [1]
+  } : tensor<32x7x7xf32>
+""",
+    "branch": """  %s = tcp.reduce_sum(%y) {dims = [0, 1, 2]} : tensor<f32>
+  %o = tcp.fill {value = 0.0} : tensor<f32>
+  %l = tcp.less(%o, %s) : tensor<i1>
+  %i = gml_st.materialize(%l) point [] : i1
+  %r = gml_st.if %i {
+    %e = tcp.relu(%y) : tensor<32x7x7xf32>
+    tcp.yield(%e)
+  } else {
+    %e2 = tcp.neg(%y) : tensor<32x7x7xf32>
+    tcp.yield(%e2)
+  } : tensor<32x7x7xf32>
+""",
+    "group": """  %r = tcp.group ({
+    %e = tcp.relu(%y) : tensor<32x7x7xf32>
+    tcp.yield(%e)
+  }) : tensor<32x7x7xf32>
+""",
+    "call": "  %r = tcp.call @g(%y) : tensor<32x7x7xf32>\n",
+}
+CALLED = """
+func @g(%x: tensor<32x7x7xf32>) -> tensor<32x7x7xf32> {
+  %r = tcp.relu(%x) : tensor<32x7x7xf32>
+  tcp.return(%r)
+}
+"""
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_what_passes(name: str) -> None:
+    last = "r" if name in ("softmax", "norm", "mean") else "z"  # sums of what is rounded differ by more
+    payload = chain(BETWEEN[name], last) + (CALLED if name == "call" else "")
+    text = check(payload, "assign_layout(root)", [{}], exact=False).module.text()
+    turned = [line.split()[2] for line in text.splitlines() if "tcp.transpose" in line]
+    assert {*turned} <= {"tcp.transpose(%w)", f"tcp.transpose(%{last}.1)"}, turned
+    assert "tensor<7x7x32xf32>" in text
+
+
+def test_classes_are_kept() -> None:
+    text = check(chain(BETWEEN["two operands"]), "assign_layout(root)", [{}], exact=False).module.text()
+    assert "tcp.add(%y.1, %y.1) : tensor<7x7x32xf32>" in text
+    assert text.count("tcp.generic") == 2
+
+
+def test_what_cannot_pass_is_read_through_a_transpose() -> None:
+    stops = """  %c = tcp.reshape(%y) : tensor<8x196xf32>
+  %e = tcp.softmax(%c) {dim = 1} : tensor<8x196xf32>
+  %r = tcp.reshape(%e) : tensor<32x7x7xf32>
+"""
+    text = check(chain(stops, "r"), "assign_layout(root)", [{}], exact=False).module.text()
+    assert "%y.turned = tcp.transpose" in text
+
+
+def test_pinned() -> None:
+    text = check(chain(""), 'assign_layout(root, pin: [match one "r" in root])', [{}], exact=False).module.text()
+    assert "%r = tcp.relu(%y.turned) : tensor<32x7x7xf32>" in text
+
+
+def test_a_pinned_order() -> None:
+    steps = 'let r = match one "r" in root\ntranspose_result(r, [d1])\nassign_layout(root, pin: [r])'
+    text = check(chain(""), steps, [{}], exact=False).module.text()
+    assert ": tensor<7x32x7xf32>" in text
+
+
+def test_weights_are_turned_by_the_compiler() -> None:
+    numbers = ", ".join(["1.0"] * (14 * 32 * 9))
+    payload = (
+        f"func @f(%x: tensor<{SHAPE}>) -> tensor<14x7x7xf32> {{\n  %flat = tcp.const {{value = [{numbers}]}} :"
+        " tensor<4032xf32>\n  %w = tcp.reshape(%flat) : tensor<14x32x3x3xf32>\n"
+        f"{convolution('y', 'x', 'w', '14x7x7xf32')}  tcp.return(%y)\n}}\n"
+    )
+    text = check(payload, "assign_layout(root)\nevaluate_constants(root)", [{}]).module.text()
+    assert [line.split()[2] for line in text.splitlines() if "tcp.transpose" in line] == ["tcp.transpose(%y.1)"]
+
+
+def test_small_work_is_not_worth_transposes() -> None:
+    maps, its = "[[c, i + k], [c, k], [c, i]]", iterators("c i", "k")
+    payload = (
+        "func @f(%x: tensor<64x66xf32>, %w: tensor<64x3xf32>) -> tensor<64x64xf32> {\n"
+        f'  %y = tcp.generic(%x, %w) {{iterators = {its}, maps = {maps}, combiner = "tcp.add"}} {SUM}'
+        " : tensor<64x64xf32>\n  tcp.return(%y)\n}\n"
+    )
+    assert refusal(payload, "assign_layout(root)").message == UNCHANGED
+
+
+def test_symbolic_sizes() -> None:
+    payload = (
+        chain("")
+        .replace("32x7x7", "32x[H]x7")
+        .replace("32x9x9", "32x[H + 2]x9")
+        .replace("-> tensor<32x[H]x7xf32> {", "-> tensor<32x[H]x7xf32> symbols [H: 0..64] {")
+    )
+    check(payload, "assign_layout(root)", [{"H": 5}, {"H": 0}, {"H": 1}], exact=False)
+
+
+def test_a_function_without_windows() -> None:
+    payload = (
+        "func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = tcp.relu(%x) : tensor<4xf32>\n  tcp.return(%y)\n}\n"
+    )
+    assert refusal(payload, "assign_layout(root)").message == UNCHANGED
