@@ -689,6 +689,11 @@ class Structured(Tileable):
         return ()
 
     @property
+    def expands_first(self) -> bool:
+        """Whether it is short for what it decomposes into: no step of a schedule sees it."""
+        return False
+
+    @property
     def reduces(self) -> bool:
         """Whether it has a reduction dim."""
         return any(it.is_reduction for it in self.iterators())
@@ -1238,6 +1243,8 @@ class Elementwise(Structured):
     """The signs of a - b for which a comparison of a with b holds: 0 and 1 for a >= b."""
     chooses: ClassVar[bool] = False
     """Whether the first operand, a truth value, says which of the two others is the result."""
+    may_round_as_expanded: ClassVar[bool] = False
+    """Whether it may be computed, and rounded, as its `expansion` is, where products and sums may be rounded once."""
     rounds_again: ClassVar[bool] = False
     """Whether its result, rounded to f32 and then to f16 or bf16, may differ from that rounded once; it is then not
     done in f32."""

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
+from typing import TypeGuard
 
 from tcpx.payload.comparison import same_attribute
+from tcpx.payload.contraction import may_contract
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.indexing_maps import map_dim, map_text
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.indexing_maps import map_coefficients, map_dim, map_text
+from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_classes
 from tcpx.payload.ops.elementwise import Binary
-from tcpx.payload.ops.generic import Generic, generalize
+from tcpx.payload.ops.generic import Generic, build_again, generalize
 from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, substitute, to_text
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.plurals import counted
@@ -57,6 +59,8 @@ def find_match(
     if op.valid:
         return [Difference(op_class.opcode, 0, "all of its dims count") for op_class in classes]
     mine = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
+    if may_contract(op):
+        mine = _rounded_apart(mine)
     misses: dict[str, Difference] = {}
     for op_class in classes:
         for candidate in _candidates(op_class, op, order):
@@ -79,6 +83,35 @@ def _candidates(op_class: type[Structured], op: Structured, first: Sequence[int]
         attributes = op_class.attributes_for(_Reordered.of(op, order))
         if attributes is not None:
             yield Candidate(op_class, attributes, order)
+
+
+def _rounded_apart(op: Structured) -> Structured:
+    """The detached generic with a product and a sum in its body for what may round once or twice."""
+    if not any(_may_expand(inner) for block in op.regions for inner in block.ops):
+        return op
+    blocks: list[Block] = []
+    for block in op.regions:
+        made = Block([(arg.name, arg.type) for arg in block.args])
+        values: dict[Value, Value] = dict(zip(block.args, made.args, strict=True))
+
+        def build(part: Operation, made: Block = made) -> Value:
+            return made.append(part).result
+
+        for inner in block.ops[:-1]:
+            operands = [values.get(v, v) for v in inner.operands]
+            expanded = inner.expansion(build, operands) if _may_expand(inner) else None
+            if expanded is None:
+                build_again([inner], values, build)
+            else:
+                values[inner.result] = expanded
+        made.append(new.yielded([values.get(v, v) for v in block.ops[-1].operands]))
+        blocks.append(made)
+    return new.generic(op.operands, [r.type for r in op.results], op.attributes, blocks)
+
+
+def _may_expand(op: Operation) -> TypeGuard[Elementwise]:
+    """Whether an operation may be computed, and rounded, as its expansion."""
+    return isinstance(op, Elementwise) and op.may_round_as_expanded
 
 
 class _Reordered(Generic):
@@ -242,12 +275,7 @@ def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict
         return f"reads {len(wanted)} position(s) of these types and origins, not {len(found)}"
     pairs = [(a, b, "the result") for a, b in zip(mine.result_maps(), other.result_maps(), strict=True)]
     pairs += [(mine.maps()[k], theirs, f"operand {k}") for k, theirs in zip(order, other.maps(), strict=True)]
-    names: dict[str, str] = {}
-    for left, right, _ in pairs:
-        for a, b in zip(left, right, strict=False):
-            here, there = map_dim(a), map_dim(b)
-            if here is not None and there is not None and here not in names.values():
-                names.setdefault(there, here)
+    names = _paired([pair for left, right, _ in pairs for pair in zip(left, right, strict=False)])
     mine_kinds = {it.name: it.kind for it in mine.iterators()}
     other_kinds = {it.name: it.kind for it in other.iterators()}
     if len(mine_kinds) != len(other_kinds):
@@ -268,6 +296,21 @@ def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict
                 f", where the result is {map_text(mine.result_map())}" if is_renamed and role != "the result" else ""
             )
             return f"indexes {role} by {map_text(renamed)}, not {map_text(left)}{where}"
+    return names
+
+
+def _paired(entries: Sequence[tuple[Dim, Dim]]) -> dict[str, str]:
+    """The dims on the left by those on the right, where entries of maps are dims; of sums of dims, those left."""
+    names: dict[str, str] = {}
+    for a, b in entries:
+        here, there = map_dim(a), map_dim(b)
+        if here is not None and there is not None and here not in names.values():
+            names.setdefault(there, here)
+    for a, b in entries:
+        left = [n for n in map_coefficients(a) or {} if n not in names.values()]
+        right = [n for n in map_coefficients(b) or {} if n not in names]
+        if len(left) == len(right) == 1:
+            names[right[0]] = left[0]
     return names
 
 

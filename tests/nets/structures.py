@@ -126,7 +126,17 @@ def structures(inputs: int) -> tuple[Structure, ...]:
             i, w = Symbol("i").size(), Symbol("w").size()
             indices = ((i * stride + w * spread,), (w,))
             found.append(Structure(((i * stride + w * spread,), (w,)), (i,), ("w",), indices))
+            found.append(Structure(((_read(stride, spread),), (w,)), (i,), ("w",), indices))
+    if inputs == 1:
+        i, w = Symbol("i").size(), Symbol("w").size()
+        found += [Structure(((_read(s, d),),), (i,), ("w",), ((i * s + w * d,),)) for s, d in ((1, 1), (2, 1), (1, 2))]
     return tuple(found)
+
+
+def _read(stride: int, spread: int) -> Dim:
+    """How many elements windows read: `i` windows of `w` taps."""
+    i, w = Symbol("i").size(), Symbol("w").size()
+    return (i - 1) * stride + (w - 1) * spread + 1
 
 
 def payload_classes() -> dict[str, type[Operation]]:
@@ -162,7 +172,11 @@ def plain_generic(structure: Structure, operands: Sequence[Value], result: Scala
         block.append(Yield([block.args[-1]]))
     else:
         block.append(Yield([block.append(Const.literal(1, result)).result]))
-    kinds = [(d, "reduction" if d in structure.reduced else "parallel") for d in structure.dims]
+    alone = {map_dim(d) for shape in (*structure.maps, structure.result) for d in shape}
+    kinds = [
+        (d, "reduction" if d in structure.reduced else "parallel", *(() if d in alone else (EXTENTS[d],)))
+        for d in structure.dims
+    ]
     attributes: dict[str, Attribute] = {"iterators": tuple(kinds), "maps": (*structure.maps, structure.result)}
     if structure.reduced:
         attributes["combiner"] = "tcp.add"

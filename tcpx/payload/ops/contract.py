@@ -20,23 +20,16 @@ from tcpx.payload.sizes import Dim, Symbol, is_equal
 from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of
 
 
-class ContractBase(Structured):
-    """result = init + sum over the reduction dims of lhs * rhs, in the dtype of the result."""
+class SumOfProducts(Structured):
+    """A reduction by `+` whose body multiplies the elements of its two inputs, in the dtype of the result."""
 
     __slots__ = ()
-    attribute_names = ()
-    class_name = "contract"
-    lhs, rhs, init = Operand(), Operand(), OptionalOperand()
 
     @property
     def accumulators(self) -> tuple[ScalarType, ...]:
         return (accumulator_of(self.acc_type),)
 
     def neutral(self) -> float | int | None:
-        return 0
-
-    def pad_value(self, index: int, reduced: bool) -> float | int | None:
-        del index, reduced
         return 0
 
     def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
@@ -55,20 +48,43 @@ class ContractBase(Structured):
                 )
         super().verify()
 
+    def factors(self, args: Sequence[Array]) -> list[Array]:
+        """The first two arguments as the body multiplies them, in the dtype in which products are added."""
+        wide = accumulator_of(self.acc_type).numpy
+        pairs = zip(args[:2], self.operands[:2], strict=True)
+        return [converted(array, dtype_of(value.type), self.acc_type).astype(wide) for array, value in pairs]
+
+
+class ContractBase(SumOfProducts):
+    """result = init + sum over the reduction dims of lhs * rhs, in the dtype of the result."""
+
+    __slots__ = ()
+    attribute_names = ()
+    class_name = "contract"
+    lhs, rhs, init = Operand(), Operand(), OptionalOperand()
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del index, reduced
+        return 0
+
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         extents = {it.name: evaluation.extent(d) for it, d in zip(self.iterators(), self.domain(), strict=True)}
-        wide = accumulator_of(self.acc_type).numpy
-        casts = [converted(a, dtype_of(v.type), self.acc_type) for a, v in zip(args, self.operands[:2], strict=False)]
-        lhs, rhs = (_by_dim(a.astype(wide), m, extents) for a, m in zip(casts, self.maps(), strict=True))
-        wanted = [map_dim(e) or "" for e in self.result_map()]
-        reduced = {it.name: extents[it.name] for it in self.iterators() if it.is_reduction}
-        if reduced:
-            total = sum_of_products(*_repeated(*lhs, reduced), *_repeated(*rhs, reduced), wanted)
-        else:
-            total = np.multiply(_along(*lhs, wanted), _along(*rhs, wanted))
+        lhs, rhs = (_by_dim(a, m, extents) for a, m in zip(self.factors(args), self.maps(), strict=True))
+        total = summed_products(lhs, rhs, [map_dim(e) or "" for e in self.result_map()], extents)
         if len(args) > 2:
-            total = np.add(total, args[2].astype(wide))
+            total = np.add(total, args[2].astype(total.dtype))
         return (total.astype(self.acc_type.numpy),)
+
+
+def summed_products(
+    lhs: tuple[Array, list[str]], rhs: tuple[Array, list[str]], out: Sequence[str], extents: Mapping[str, int]
+) -> Array:
+    """The sums of the products of two arrays, each with the names of its dims, over those of `extents` that are not in
+    `out`."""
+    reduced = {name: extent for name, extent in extents.items() if name not in out}
+    if reduced:
+        return sum_of_products(*_repeated(*lhs, reduced), *_repeated(*rhs, reduced), out)
+    return np.multiply(_along(*lhs, out), _along(*rhs, out))
 
 
 def _by_dim(array: Array, indexing_map: IndexingMap, extents: Mapping[str, int]) -> tuple[Array, list[str]]:

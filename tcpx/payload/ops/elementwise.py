@@ -270,6 +270,7 @@ class MultiplyAdd(Fma):
 
     __slots__ = ()
     opcode = "tcp.multiply_add"
+    may_round_as_expanded = True
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         """A product and a sum, each rounded."""

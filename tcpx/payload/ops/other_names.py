@@ -48,20 +48,6 @@ def _missing(*names: str, note: str, family: str = "") -> OtherName:
     return OtherName(names, (), note, family)
 
 
-_CONV2D = """\
-$y = tcp.generic($a, $b) {iterators = [["n", "parallel"], ["f", "parallel"], ["i", "parallel"], ["j", "parallel"],
-    ["c", "reduction"], ["p", "reduction"], ["q", "reduction"]],
-    maps = [[n, c, i + p, j + q], [f, c, p, q], [n, f, i, j]], combiner = "tcp.add"} ({ (%e: f32, %g: f32, %acc: f32):
-  %next = tcp.multiply_add(%e, %g, %acc) : f32
-  tcp.yield(%next)
-}) : $type"""
-_MAX_POOL = """\
-$y = tcp.generic($a) {iterators = [["n", "parallel"], ["c", "parallel"], ["i", "parallel"], ["j", "parallel"],
-    ["p", "reduction", 2], ["q", "reduction", 2]],
-    maps = [[n, c, 2*i + p, 2*j + q], [n, c, i, j]], combiner = "tcp.max"} ({ (%e: f32, %acc: f32):
-  %next = tcp.max(%acc, %e) : f32
-  tcp.yield(%next)
-}) : $type"""
 _DIMS = "`dims` are those that are summed"
 _ADD_BIAS = ("%bias = tcp.broadcast($c) {dims = [1]} : $type", "$y = tcp.add(%mm, %bias) : $type")
 
@@ -191,8 +177,8 @@ OTHER_NAMES: Final = (
         ("outer", "ger"), ('$y = tcp.contract($a, $b) {lhs = ["m"], rhs = ["n"], out = ["m", "n"]} : $type',)
     ),
     OtherName(
-        ("conv2d", "conv", "convolution", "conv_2d", "conv_2d_nchw_fchw"),
-        tuple(_CONV2D.split("\n")),
+        ("conv2d", "conv", "conv1d", "conv3d", "conv_2d", "conv_2d_nchw_fchw"),
+        ("$y = tcp.convolution($a, $b) : $type",),
         "of NCHW and FCHW, without padding",
     ),
     OtherName(
@@ -249,8 +235,10 @@ OTHER_NAMES: Final = (
     _missing("insert_slice", note="nothing writes into a tensor: tcp.pad and tcp.concat make a larger one"),
     _missing("let", "val", "auto", note="remove it: `%y = ..` defines a value, once"),
     _missing("dropout", "rand", "randn", "uniform", "normal", note="there are no random numbers: pass them in"),
-    OtherName(("max_pool", "maxpool", "max_pool2d", "pooling_max"), tuple(_MAX_POOL.split("\n")),
-              "of NCHW, by 2x2"),
+    OtherName(("max_pool", "maxpool", "max_pool2d", "pooling_max"),
+              ("$y = tcp.pooling($a) {window = [2, 2], strides = [2, 2]} : $type",), "of NCHW, by 2x2"),
+    OtherName(("sum_pool", "sumpool", "pooling_sum", "reduce_window"),
+              ('$y = tcp.pooling($a) {window = [2, 2], strides = [2, 2], kind = "sum"} : $type',), "of NCHW, by 2x2"),
 )  # fmt: skip
 _BY_NAME: Final = {name: other for other in OTHER_NAMES for name in other.names}
 

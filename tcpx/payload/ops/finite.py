@@ -1,0 +1,29 @@
+"""Which values have no infinity and no NaN among their elements, as far as a payload says it."""
+
+from math import isfinite
+
+import numpy as np
+
+from tcpx.payload.ir import Value
+from tcpx.payload.ops.movement import Fill, Movement
+from tcpx.payload.ops.views import View
+from tcpx.payload.types import dtype_of
+
+
+def is_finite(value: Value) -> bool:
+    """Whether each element is known to be finite: those of integers and of finite constants, and of what views and
+    movements make of these. A constant whose array has not been read is not known."""
+    op = value.defining_op
+    if not dtype_of(value.type).is_float:
+        return True
+    if op is None:
+        return False
+    if op.stored_array is not None:
+        func = op.func
+        array = func.module.constants.get(op.stored_array) if func is not None and func.module is not None else None
+        return array is not None and bool(np.isfinite(array).all())
+    if isinstance(op, View | Movement) and op.operands:
+        rest = op.rest
+        return (rest is None or isfinite(rest)) and all(map(is_finite, op.operands))
+    number = op.literal if isinstance(op, Fill) else op.number
+    return isinstance(number, int | float) and isfinite(number)

@@ -1,0 +1,35 @@
+"""Operations that are short for others are these, before any step of a schedule."""
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Module, Operation, Value
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.types import TensorType
+from tcpx.transform.editing import source_name
+
+
+def expand_short_forms(rewriter: Rewriter, module: Module) -> None:
+    """Replace each operation on tensors that is short for others by these, and what is short among them."""
+    for func in module.funcs.values():
+        for op in list(func.walk()):
+            expand_short_form(rewriter, op)
+
+
+def expand_short_form(rewriter: Rewriter, op: Operation) -> Operation:
+    """The operation that does the arithmetic of one that is short for others, in whose place these are; it has the name
+    and the handles. Itself if it is not short."""
+    if not isinstance(op, Structured) or not op.expands_first or not isinstance(op.result.type, TensorType):
+        return op
+    base, made = source_name(op), list[Structured]()
+
+    def build(part: Operation) -> Value:
+        part.stand_for(op)
+        inserted = rewriter.insert(part, InsertPoint.before(op), f"{base}/{part.opcode.rpartition('.')[2]}")
+        made.extend([inserted] if isinstance(inserted, Structured) else [])
+        return inserted.results[0]
+
+    values = op.decompose(build)
+    anchor = made[-1]
+    rewriter.rename(anchor, op.name)
+    rewriter.continue_as(op, anchor)
+    rewriter.replace_op(op, values)
+    return expand_short_form(rewriter, anchor)

@@ -1,0 +1,246 @@
+"""Random convolutions and poolings as payloads, with what NumPy computes for them tap by tap."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+NUMPY = {"f32": np.float32, "f64": np.float64, "si32": np.int32, "si8": np.int8}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCase:
+    """Windows over the `kernel`'s dims: `kind` is conv, or that of a pooling. `order` is that of the dims [b, c, ..] of
+    the input in memory, `weights` that of [f, c, ..], `results` that of the result."""
+
+    kind: str
+    dtypes: tuple[str, str]
+    extents: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    channels: tuple[int, int, int]
+    """Groups, channels of the input and features of each."""
+    order: tuple[int, ...]
+    weights: tuple[int, ...]
+    results: tuple[int, ...]
+    is_depthwise: bool = False
+    is_symbolic: bool = False
+    has_init: bool = False
+    has_epilogue: bool = False
+    is_stored: bool = False
+    seed: int = 0
+    names: str = field(default="")
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        """How many windows there are along each dim."""
+        numbers = zip(self.extents, self.kernel, self.strides, self.dilations, self.low, self.high, strict=True)
+        return tuple((n + lo + hi - (k - 1) * d - 1) // s + 1 for n, k, s, d, lo, hi in numbers)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Of input, filter and result, as [b, c, ..], [f, c, ..] and [b, f, ..]."""
+        groups, inner, features = self.channels
+        own = (groups, *self.kernel) if self.is_depthwise else (groups * features, inner, *self.kernel)
+        kept = groups * (inner if self.kind != "conv" else features)
+        return (2, groups * inner, *self.extents), own, (2, kept, *self.out)
+
+    @property
+    def text(self) -> str:
+        """The payload. The symbols are B and those of the dims of the input, S0, S1, .."""
+        x, w, y = (
+            _type(shape, order, dtype)
+            for shape, order, dtype in zip(
+                self._symbolic(),
+                (self.order, self.weights, self.results),
+                (*self.dtypes[:1] * 2, self.dtypes[1]),
+                strict=True,
+            )
+        )
+        given, before, operands = [f"%x: {x}"], "", ["%x"]
+        if self.kind == "conv":
+            operands.append("%w")
+            given += [] if self.is_stored else [f"%w: {w}"]
+            before = f'  %w = tcp.const {{constant = "w"}} : {w}\n' if self.is_stored else ""
+        if self.has_init:
+            given.append(f"%z: {y}")
+            operands.append("init = %z")
+        held = {k: v for k, v in self._attributes().items() if v}
+        attributes = ", ".join(f"{key} = {json.dumps(value)}" for key, value in held.items())
+        opcode = "tcp.convolution" if self.kind == "conv" else "tcp.pooling"
+        end = f"  %r = tcp.neg(%y) : {y}\n  tcp.return(%r)" if self.has_epilogue else "  tcp.return(%y)"
+        symbols = (
+            f" symbols [B, {', '.join(f'S{k}: {n}..' for k, n in enumerate(self.extents))}]" if self.is_symbolic else ""
+        )
+        return (
+            f"func @f({', '.join(given)}) -> {y}{symbols} {{\n{before}"
+            f"  %y = {opcode}({', '.join(operands)}){f' {{{attributes}}}' if attributes else ''} : {y}\n{end}\n}}\n"
+        )
+
+    def _symbolic(self) -> Iterator[tuple[object, ...]]:
+        """The shapes, with symbols where it has any."""
+        x, w, y = self.shapes
+        if not self.is_symbolic:
+            yield from (x, w, y)
+            return
+        sizes = [f"[S{k}]" for k in range(len(self.extents))]
+        numbers = zip(sizes, self.kernel, self.strides, self.dilations, self.low, self.high, strict=True)
+        counts = [f"[floordiv({n[1:-1]} + {lo + hi - (k - 1) * d - 1}, {s}) + 1]" for n, k, s, d, lo, hi in numbers]
+        yield from (("[B]", x[1], *sizes), w, ("[B]", y[1], *counts))
+
+    def _attributes(self) -> dict[str, object]:
+        held: dict[str, object] = {}
+        rank, usual = len(self.kernel), (1,) * len(self.kernel)
+        if self.kind != "conv":
+            held["kind"] = self.kind if self.kind != "max" else ""
+            held["window"] = list(self.kernel)
+            places = [self.order.index(2 + k) for k in range(rank)]
+            held["dims"] = places if places != list(range(2, 2 + rank)) else []
+        elif self.is_depthwise or any(o != tuple(sorted(o)) for o in (self.order, self.weights, self.results)):
+            read = ["b", "c", *(f"o{k}+k{k}" for k in range(rank))]
+            own = [
+                "c" if self.is_depthwise else "f",
+                *([] if self.is_depthwise else ["c"]),
+                *(f"k{k}" for k in range(rank)),
+            ]
+            out = ["b", own[0], *(f"o{k}" for k in range(rank))]
+            pairs = (("input", read, self.order), ("filter", own, self.weights), ("out", out, self.results))
+            held |= {key: [names[k] for k in order] for key, names, order in pairs}
+        if self.kind == "conv" and self.channels[0] != 1 and not self.is_depthwise:
+            held["groups"] = self.channels[0]
+        by_place = [k - 2 for k in self.order if k > 1]
+        for key, numbers, number in (
+            ("strides", self.strides, 1),
+            ("dilations", self.dilations, 1),
+            ("low", self.low, 0),
+            ("high", self.high, 0),
+        ):
+            chosen = [numbers[k] for k in by_place] if self.kind == "conv" else list(numbers)
+            held[key] = chosen if chosen != [number] * rank else []
+        del usual
+        return held
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Values of the symbols."""
+        return {"B": 2, **{f"S{k}": n for k, n in enumerate(self.extents)}} if self.is_symbolic else {}
+
+    def arguments(self) -> list[Array]:
+        """Input, filter and init in their order in memory: whole numbers, of which all sums are exact."""
+        draw = np.random.default_rng(self.seed)
+        x, w, y = self.shapes
+        made = [(x, self.order, self.dtypes[0])]
+        made += [(w, self.weights, self.dtypes[0])] if self.kind == "conv" else []
+        made += [(y, self.results, self.dtypes[1])] if self.has_init else []
+        return [
+            np.ascontiguousarray(draw.integers(-3, 4, shape).astype(NUMPY[dtype]).transpose(order))
+            for shape, order, dtype in made
+        ]
+
+    def expected(self, arguments: Sequence[Array]) -> Array:
+        """What is computed of these, tap by tap."""
+        dtype = NUMPY[self.dtypes[1]]
+        x = np.transpose(arguments[0], np.argsort(self.order)).astype(dtype)
+        y = self.shapes[2]
+        start = {"conv": 0, "sum": 0, "max": -np.inf, "min": np.inf}[self.kind]
+        if not np.issubdtype(dtype, np.floating) and self.kind in ("max", "min"):
+            limits = np.iinfo(dtype)
+            start = limits.min if self.kind == "max" else limits.max
+        total = np.full(y, start).astype(dtype)
+        w = np.transpose(arguments[1], np.argsort(self.weights)).astype(dtype) if self.kind == "conv" else None
+        for tap in product(*map(range, self.kernel)):
+            written, read = self._tap(tap)
+            part = x[(slice(None), slice(None), *read)]
+            at = (slice(None), slice(None), *written)
+            if self.kind == "conv":
+                total[at] += self._products(part, w[(..., *tap)] if w is not None else part)
+            else:
+                total[at] = {"max": np.maximum, "min": np.minimum, "sum": np.add}[self.kind](total[at], part)
+        total = np.transpose(total, self.results)
+        if self.has_init:
+            join = {"conv": np.add, "sum": np.add, "max": np.maximum, "min": np.minimum}[self.kind]
+            total = join(total, arguments[-1])
+        return -total if self.has_epilogue else total
+
+    def _tap(self, tap: Sequence[int]) -> tuple[list[slice], list[slice]]:
+        """The windows that have a tap, and the elements that it is."""
+        written, read = [], []
+        numbers = zip(tap, self.extents, self.strides, self.dilations, self.low, self.out, strict=True)
+        for t, extent, stride, dilation, low, count in numbers:
+            inside = [o for o in range(count) if 0 <= o * stride + t * dilation - low < extent]
+            first, size = (inside[0], len(inside)) if inside else (0, 0)
+            begin = first * stride + t * dilation - low if inside else 0
+            written.append(slice(first, first + size))
+            read.append(slice(begin, begin + size * stride, stride))
+        return written, read
+
+    def _products(self, part: Array, w: Array) -> Array:
+        groups, inner, features = self.channels
+        if self.is_depthwise:
+            return np.einsum("bc...,c->bc...", part, w)
+        split = part.reshape(part.shape[0], groups, inner, *part.shape[2:])
+        made = np.einsum("bgc...,gfc->bgf...", split, w.reshape(groups, features, inner))
+        return made.reshape(part.shape[0], groups * features, *part.shape[2:])
+
+
+def _type(shape: Sequence[object], order: Sequence[int], dtype: str) -> str:
+    return f"tensor<{'x'.join([*(str(shape[k]) for k in order), dtype])}>"
+
+
+def drawn(seed: int, simple: bool = False) -> WindowCase:
+    """A case; of a `simple` one, no dims are in another order than the usual one."""
+    draw = random.Random(seed)
+    kind = draw.choice(("conv", "conv", "conv", "max", "sum", "min"))
+    rank = draw.choice((1, 2, 2, 2, 3))
+
+    def numbers(*among: int) -> tuple[int, ...]:
+        return tuple(draw.choice(among) for _ in range(rank))
+
+    kernel, dilations = numbers(1, 2, 3, 3, 5) if rank < 3 else numbers(1, 2, 3), numbers(1, 1, 1, 2)
+    low, high = (numbers(0, 0, 1, 2) if draw.random() < 0.7 else (0,) * rank for _ in range(2))
+    low, high = ([min(p, (k - 1) * d) for p, k, d in zip(side, kernel, dilations, strict=True)] for side in (low, high))
+    least = [max(1, (k - 1) * d + 1 - lo - hi) for k, d, lo, hi in zip(kernel, dilations, low, high, strict=True)]
+    is_last = draw.random() < 0.5 and not simple
+    depthwise = kind == "conv" and draw.random() < 0.25
+    groups = draw.choice((3, 8, 17)) if depthwise else draw.choice((1, 1, 1, 2, 3))
+    inner = 1 if depthwise else draw.choice((1, 2, 4, 7))
+    count, spatial = 2 + rank, range(2, 2 + rank)
+    order = (0, *spatial, 1) if is_last else tuple(range(count))
+    weights = tuple(range(count - depthwise))
+    if is_last and kind == "conv":
+        weights = (*range(1, 1 + rank), 0) if depthwise else (*spatial, 1, 0)
+    results = order
+    if kind == "conv" and draw.random() < 0.2 and not simple:
+        results = tuple(draw.sample(range(count), count))
+    dtypes = draw.choice((("f32", "f32"),) * 4 + (("f64", "f64"), ("si32", "si32"), ("si8", "si32")))
+    return WindowCase(
+        kind,
+        dtypes if kind == "conv" or dtypes[0] == dtypes[1] or kind == "sum" else ("si32", "si32"),
+        tuple(n + draw.choice((0, 1, 4, 7) if rank < 3 else (0, 2, 4)) for n in least),
+        kernel,
+        numbers(1, 1, 2, 3),
+        dilations,
+        tuple(low),
+        tuple(high),
+        (groups, inner, 1 if depthwise else draw.choice((1, 3, 5, 16))),
+        order,
+        weights,
+        results,
+        depthwise,
+        draw.random() < 0.25,
+        draw.random() < 0.2,
+        draw.random() < 0.4,
+        kind == "conv" and draw.random() < 0.5,
+        seed,
+    )
