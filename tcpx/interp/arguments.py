@@ -157,7 +157,7 @@ def _convert(made: Prepared, parameter: Parameter, node: ast.Expression, state: 
             return _steps(made, parameter, node, state, frame)
         case ParameterKind.LAYOUT:
             items = node.items if isinstance(node, ast.ListOf) else (node,)
-            return tuple(_digit(made, item, state, frame) for item in items)
+            return tuple(digit for item in items for digit in _digits(made, parameter, item, state, frame))
         case ParameterKind.ENUM:
             return _choice(made, parameter, node, state, frame)
         case ParameterKind.NAME if isinstance(node, ast.Name):
@@ -179,7 +179,7 @@ def _constant_predicate(held: bool) -> Predicate:
 
 def _dims(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> tuple[str, ...]:
     if isinstance(node, ast.ListOf):
-        return tuple(dim_name(item, made.subject, state, frame) for item in node.items)
+        return tuple(name for item in node.items for name in _keyed(made, parameter, item, state, frame)[0])
     return _dims_in(made, parameter, evaluate(node, state, frame), node, state, frame)
 
 
@@ -227,7 +227,8 @@ def _steps(
 def _keyed(
     made: Prepared, parameter: Parameter, key: ast.Expression, state: State, frame: Frame
 ) -> tuple[tuple[str, ...], bool]:
-    """The dim that a key of a map is, or those of the list that it gives, and whether it is a list."""
+    """The dim that a key of a map or an item of a list is, or those of the list that it gives, and whether it is a
+    list."""
     held = frame.names.get(key.name) if isinstance(key, ast.Name) else evaluate(key, state, frame)
     role = role_of(made.subject, key.name) if isinstance(key, ast.Name) and key.name not in frame.names else None
     if role is not None and made.subject is not None:
@@ -235,6 +236,15 @@ def _keyed(
     if isinstance(held, tuple):
         return _dims_in(made, parameter, held, key, state, frame), True
     return (dim_name(key, made.subject, state, frame),), False
+
+
+def _digits(
+    made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame
+) -> tuple[Digit, ...]:
+    """The digit that an item of a layout is, or the dims of the list that it gives."""
+    if isinstance(node, (ast.Padded, ast.Binary)):
+        return (_digit(made, node, state, frame),)
+    return tuple(Digit(name) for name in _keyed(made, parameter, node, state, frame)[0])
 
 
 def _digit(made: Prepared, node: ast.Expression, state: State, frame: Frame) -> Digit:

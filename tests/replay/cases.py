@@ -156,6 +156,29 @@ func @sorted(%x: tensor<[M]x1000xf32>) -> tensor<[M]x1000xf32> symbols [M] {
   tcp.return(%y)
 }
 """
+DENSE = """\
+func @convolution(%x: tensor<[H]x14x20xf32>, %w: tensor<48x20x3x3xf32>) -> tensor<[H]x14x48xf32> symbols [H] {
+  %p = tcp.pad(%x) {value = 0.0, low = [1, 1, 0]} : tensor<[H + 2]x16x20xf32>
+  %r = tcp.generic(%p, %w) {iterators = [["y", "parallel"], ["x", "parallel"], ["f", "parallel"], ["c", "reduction"],
+      ["i", "reduction"], ["j", "reduction"]], maps = [[y + i, x + j, c], [f, c, i, j], [y, x, f]],
+      combiner = "tcp.add"} ({ (%e: f32, %u: f32, %acc: f32):
+    %s = tcp.multiply_add(%e, %u, %acc) : f32
+    tcp.yield(%s)
+  }) : tensor<[H]x14x48xf32>
+  tcp.return(%r)
+}
+"""
+DEPTHWISE = """\
+func @depthwise(%x: tensor<[H]x16x[C]xf32>, %w: tensor<3x3x[C]xf32>) -> tensor<[H - 2]x14x[C]xf32> symbols [C, H: 3..] {
+  %r = tcp.generic(%x, %w) {iterators = [["y", "parallel"], ["x", "parallel"], ["c", "parallel"], ["i", "reduction"],
+      ["j", "reduction"]], maps = [[y + i, x + j, c], [i, j, c], [y, x, c]],
+      combiner = "tcp.add"} ({ (%e: f32, %u: f32, %acc: f32):
+    %s = tcp.multiply_add(%e, %u, %acc) : f32
+    tcp.yield(%s)
+  }) : tensor<[H - 2]x14x[C]xf32>
+  tcp.return(%r)
+}
+"""
 LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
@@ -179,6 +202,7 @@ LIBRARY_CALLS = {
     "lib/rows.tcps:scan_rows": ("scan", "scan_rows(it)"),
     "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),
     "lib/sorting.tcps:ordered": ("order", "ordered(it, root)"),
+    "lib/convolutions.tcps:by_role": ("convolutions", "by_role(it)"),
     "lib/windows.tcps:windows": ("windows", "windows(it)"),
     "models/transformer.tcps:transformer": ("softmax", "transformer(root)"),
 }
@@ -215,6 +239,7 @@ PAYLOADS = {
     "softmax": SOFTMAXES,
     "scan": {"symbolic": SCAN},
     "windows": {"pool": POOL},
+    "convolutions": {"dense": DENSE, "depthwise": DEPTHWISE},
     "transpose": {"blocks": transpose("NKM", (2, 0, 1)), "rows": transpose("NKM", (1, 0, 2))},
 }
 ROWS = {"places": ARGMAX, "softmax": SOFTMAX_LONGER}
@@ -225,6 +250,7 @@ MATCHED = {
     "chain": "exp",
     "transpose": "transpose",
     "windows": "generic",
+    "convolutions": "generic",
     "order": "ordering",
 }
 """What a call is for, where that is no contraction."""

@@ -23,6 +23,8 @@ PACKS = {
     "lhs with a pitch": "let a = pack(mm.lhs, [m, k pad 16], at: ic)",
     "both": "let b = pack(mm.rhs, [k, n], at: pc)\nlet a = pack(mm.lhs, [k, m], at: ic)",
     "shared": "let b = pack(mm.rhs, [k, n], at: pc, parallel: true)",
+    "by lists of dims": 'let depths = mm.dims("reduction")\nlet none = without(depths, depths)\n'
+    "let n = innermost(dims(mm.out))\nlet b = pack(mm.rhs, [depths, none, n], at: pc)",
     "shared by all loops": "let b = pack(mm.rhs, [k, n], parallel: true)",
     "two levels": "let b = pack(mm.rhs, [k, n], at: pc)\nlet c = pack(mm.rhs, [n, k], at: jr)",
     "in the innermost loop": "let a = pack(mm.lhs, [k, m], at: ir)",

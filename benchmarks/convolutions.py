@@ -1,0 +1,243 @@
+"""Layers of convolutional networks, channels innermost, beside the oneDNN of PyTorch in its own layout, interleaved.
+
+    python -m benchmarks.convolutions                              # all layers, default schedule
+    python -m benchmarks.convolutions 3x3 depthwise --threads 2    # those with one of these words in their name
+    python -m benchmarks.convolutions --target x86_avx2            # oneDNN is limited to AVX2, too
+    python -m benchmarks.convolutions 64@56 -s my.tcps             # with a schedule
+
+Each layer has padding, constant weights, a bias and a ReLU. oneDNN has its weights reordered once, before. What a call
+of the smallest layer takes is subtracted from both sides. Times are the medians of the fastest half of all rounds, in
+microseconds. Needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from math import exp, log
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+import tcpx
+
+Array = npt.NDArray[np.float32]
+ROUNDS: Final = 15
+SAMPLE: Final = 2e-3
+"""Seconds of calls in one sample, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """`size` is the extent of both dims of the result, `groups` that of the channels: as many as there are if
+    depthwise."""
+
+    kernel: int
+    stride: int
+    channels: int
+    filters: int
+    size: int
+    groups: int = 1
+
+    @property
+    def name(self) -> str:
+        kind = "depthwise " if self.groups == self.channels else "grouped " if self.groups > 1 else ""
+        across = f"{self.channels}" if self.channels == self.filters else f"{self.channels}-{self.filters}"
+        stride = f" s{self.stride}" if self.stride > 1 else ""
+        return f"{kind}{self.kernel}x{self.kernel}{stride} {across}@{self.size}"
+
+    @property
+    def read(self) -> int:
+        """The extent of both dims of x."""
+        return self.size * self.stride
+
+    @property
+    def padding(self) -> int:
+        return self.kernel // 2
+
+    @property
+    def operations(self) -> int:
+        return 2 * self.size**2 * self.filters * self.channels // self.groups * self.kernel**2
+
+    @property
+    def text(self) -> str:
+        """The payload: x [1, h, w, c] and weights [f, c, k, k], as ONNX stores them."""
+        s, k, c, f, o, g = self.stride, self.kernel, self.channels, self.filters, self.size, self.groups
+        places = f"{s}*y + i, {s}*x + j"
+        x, weights, sums = f"[n, {places}, c]", "[f, c, i, j]", "[n, y, x, f]"
+        result = f"tensor<1x{o}x{o}x{f}xf32>"
+        iterators = ["n", "y", "x", "f"], ["c", "i", "j"]
+        shape, read, convert = f"{f}x{c // g}x{k}x{k}", f"1x{self.padded}x{self.padded}x{c}", ("", "%p", "%r")
+        if g == c == f:
+            weights, sums, shape, iterators = (
+                "[c, i, j]",
+                "[n, y, x, c]",
+                f"{c}x{k}x{k}",
+                (["n", "y", "x", "c"], ["i", "j"]),
+            )
+            made = result
+        elif g > 1:
+            x, weights, sums = f"[n, {places}, g, c]", "[g, f, c, i, j]", "[n, y, x, g, f]"
+            shape, iterators = f"{g}x{f // g}x{c // g}x{k}x{k}", (["n", "y", "x", "g", "f"], ["c", "i", "j"])
+            made = f"tensor<1x{o}x{o}x{g}x{f // g}xf32>"
+            grouped = f"tensor<1x{self.padded}x{self.padded}x{g}x{c // g}xf32>"
+            convert = f"  %q = tcp.reshape(%p) : {grouped}\n", "%q", "%t"
+        else:
+            made = result
+        listed = ", ".join(
+            f'["{name}", "{kind}"]'
+            for kind, names in zip(("parallel", "reduction"), iterators, strict=True)
+            for name in names
+        )
+        end = f"  %t = tcp.reshape(%r) : {result}\n" if convert[2] == "%t" else ""
+        return (
+            f"func @convolution(%v: tensor<1x{self.read}x{self.read}x{c}xf32>) -> {result} {{\n"
+            f'  %w = tcp.const {{constant = "w"}} : tensor<{shape}xf32>\n'
+            f'  %b = tcp.const {{constant = "b"}} : tensor<{f}xf32>\n'
+            f"  %p = tcp.pad(%v) {{value = 0.0, low = [0, {self.padding}, {self.padding}, 0]}} : tensor<{read}xf32>\n"
+            f"{convert[0]}"
+            f"  %r = tcp.generic({convert[1]}, %w) {{iterators = [{listed}], maps = [{x}, {weights}, {sums}],\n"
+            f'      combiner = "tcp.add"}} ({{ (%e: f32, %u: f32, %acc: f32):\n'
+            f"    %s = tcp.multiply_add(%e, %u, %acc) : f32\n    tcp.yield(%s)\n  }}) : {made}\n"
+            f"{end}"
+            f"  %z = tcp.add({convert[2]}, broadcast(%b, [3])) : {result}\n"
+            f"  %o = tcp.relu(%z) : {result}\n  tcp.return(%o)\n}}\n"
+        )
+
+    @property
+    def padded(self) -> int:
+        return self.read + 2 * self.padding
+
+    def weights(self) -> tuple[Array, Array]:
+        draw = np.random.default_rng(1)
+        shape = self.filters, self.channels // self.groups, self.kernel, self.kernel
+        return draw.uniform(-1, 1, shape).astype(np.float32), draw.uniform(-1, 1, self.filters).astype(np.float32)
+
+    def compiled(self, schedule: str | None, target: str, threads: int) -> tcpx.Kernel:
+        w, b = self.weights()
+        if self.groups == self.channels == self.filters:
+            w = w[:, 0]
+        elif self.groups > 1:
+            w = w.reshape(self.groups, self.filters // self.groups, *w.shape[1:])
+        module = tcpx.parse(self.text, constants={"w": np.ascontiguousarray(w), "b": b})
+        program = tcpx.load_schedule(schedule) if schedule else None
+        return tcpx.compile(module, program, target=target, threads=threads)
+
+
+LAYERS: Final = [
+    Layer(7, 2, 3, 64, 112),
+    Layer(3, 1, 64, 64, 56),
+    Layer(3, 1, 128, 128, 28),
+    Layer(3, 1, 256, 256, 14),
+    Layer(3, 1, 512, 512, 7),
+    Layer(3, 2, 128, 128, 28),
+    Layer(3, 2, 3, 32, 112),
+    Layer(1, 1, 64, 256, 56),
+    Layer(1, 2, 256, 512, 28),
+    Layer(3, 1, 48, 48, 33),
+    Layer(3, 1, 24, 40, 30),
+    Layer(3, 1, 128, 128, 14, 32),
+    Layer(3, 1, 144, 144, 56, 144),
+    Layer(3, 1, 384, 384, 14, 384),
+    Layer(3, 2, 96, 96, 56, 96),
+    Layer(5, 2, 240, 240, 28, 240),
+    Layer(5, 1, 672, 672, 14, 672),
+    Layer(7, 1, 96, 96, 56, 96),
+    Layer(7, 1, 768, 768, 7, 768),
+]
+
+
+def one_dnn(layer: Layer, x: Array) -> tuple[Callable[[], object], Callable[[Any], Array]]:
+    """A call of oneDNN, weights in its order, and what makes an array of its result."""
+    torch: Any = sys.modules["torch"]
+    w, b = (torch.from_numpy(a) for a in layer.weights())
+    v = torch.from_numpy(x).permute(0, 3, 1, 2)  # channels innermost in memory
+    where = [layer.padding] * 2, [layer.stride] * 2, [1, 1], layer.groups
+    packed = torch._C._nn.mkldnn_reorder_conv2d_weight(w.to_mkldnn(), *where, v.shape)
+    function = torch.ops.mkldnn._convolution_pointwise.default
+    with torch.inference_mode():
+        assert function(v, packed, b, *where, "relu", [], "").is_contiguous(memory_format=torch.channels_last)
+
+    def call() -> object:
+        return function(v, packed, b, *where, "relu", [], "")
+
+    return call, lambda y: y.permute(0, 2, 3, 1).numpy()
+
+
+def seconds(call: Callable[[], Any], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count
+
+
+def fast(samples: Sequence[float]) -> float:
+    """The median of the fastest half."""
+    return sorted(samples)[len(samples) // 4]
+
+
+def interleaved(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS) -> list[float]:
+    """Seconds of a call of each, one after another in each round."""
+    counts = [max(1, int(SAMPLE / min(seconds(call, 1) for _ in range(3)))) for call in calls]
+    found: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, count, samples in zip(calls, counts, found, strict=True):
+            samples.append(seconds(call, count))
+    return [fast(samples) for samples in found]
+
+
+def calls_of(layer: Layer, options: argparse.Namespace, schedules: Sequence[str | None]) -> list[Callable[[], Any]]:
+    """One for each schedule, and that of oneDNN. Raises ValueError if their results differ."""
+    x = np.random.default_rng(0).uniform(-1, 1, (1, layer.read, layer.read, layer.channels)).astype(np.float32)
+    peer, array = one_dnn(layer, x)
+    wanted, calls = array(peer()), list[Callable[[], Any]]()
+    for schedule in schedules:
+        kernel, out = layer.compiled(schedule, options.target, options.threads), np.empty_like(wanted, order="C")
+        kernel(x, out=out)
+        distance = np.max(np.abs(out - wanted)) / (layer.channels // layer.groups * layer.kernel**2)
+        if not distance < 1e-5:
+            raise ValueError(f"{layer.name}: the results differ by {distance}")
+        calls.append(lambda kernel=kernel, x=x, out=out: kernel(x, out=out))
+    return [*calls, peer]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints a line for each layer."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.convolutions", description=str(__doc__).split("\n")[0])
+    parser.add_argument("words", nargs="*", help="parts of names of layers")
+    parser.add_argument("--target", default="native")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("-s", "--schedule", action="append", help="beside the default schedule")
+    options = parser.parse_args(arguments)
+    if "avx2" in options.target:
+        os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"
+    torch: Any = import_module("torch")  # not a dependency
+    torch.set_num_threads(options.threads)
+    torch.set_grad_enabled(False)
+    schedules = [None, *(options.schedule or [])]
+    smallest = calls_of(Layer(3, 1, 16, 16, 1), options, [None])
+    print(
+        f"{'layer':26}" + "".join(f"{s or 'default':>16.16}" for s in schedules) + "      oneDNN  oneDNN/tcpx  GFLOP/s"
+    )
+    ratios: list[float] = []
+    for layer in LAYERS:
+        if options.words and not any(word in layer.name for word in options.words):
+            continue
+        called, peer_called, *ours, peer = interleaved([*smallest, *calls_of(layer, options, schedules)])
+        ours, peer = [t - called for t in ours], peer - peer_called
+        ratios.append(peer / min(ours))
+        listed = "".join(f"{t * 1e6:16.1f}" for t in ours)
+        rate = layer.operations / min(ours) * 1e-9
+        print(f"{layer.name:26}{listed}{peer * 1e6:12.1f}{ratios[-1]:13.2f}{rate:9.1f}", flush=True)
+    print(f"geometric mean {exp(sum(map(log, ratios)) / len(ratios)):.3f}, least {min(ratios):.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
