@@ -347,6 +347,8 @@ class Drawer:
             return
         line = self.rng.choice(lines)
         self.add(line)
+        if line.startswith("transpose_result") and self.rng.random() < 0.5:
+            self.add("cancel_transposes(root)")
         if line.startswith("generalize"):
             to = self.rng.choice([op.opcode, "contract", "elementwise"])
             if self.rng.random() < 0.5:

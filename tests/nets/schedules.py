@@ -12,8 +12,9 @@ from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import IteratorKind, Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
-from tcpx.payload.ops.composite import Composite
+from tcpx.payload.ops.composite import AlongDims, Composite
 from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.reduce import Reduce
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import shape_of
 from tcpx.transform.declaration import Result, Transform, is_own
@@ -245,6 +246,19 @@ class RandomSchedule:
         ]
         if found:
             self._given("fold_transpose", "fold_transpose({}.{})".format(*self.random.choice(found)))
+
+    def _sums_of_turned(self) -> None:
+        """A result in another order, which a reduction reads: it can read it as it is stored."""
+        read = [
+            (name, op.result_map())
+            for name, op in self.session.ops().items()
+            if isinstance(op, Structured) and len(op.results) == 1 and len(op.result_map()) > 1 and op.result.uses
+            if map_dim(op.result_map()[-1]) and all(isinstance(user, AlongDims | Reduce) for user in op.result.users)
+        ]
+        if read:
+            name, layout = self.random.choice(read)
+            self._given("transpose_result", f"transpose_result({name}, [{map_dim(layout[-1])}])")
+            self._given("cancel_transposes", "cancel_transposes(root)")
 
     def _scans(self) -> None:
         """Scans whose elements may be combined in any grouping."""
@@ -567,6 +581,7 @@ LED = (
     Led(RandomSchedule._siblings, ("fuse_siblings",), every=20),
     Led(RandomSchedule._alike, ("merge",), every=40),
     Led(RandomSchedule._turned, ("fold_transpose",), every=40),
+    Led(RandomSchedule._sums_of_turned, ("cancel_transposes",), every=40),
     Led(RandomSchedule._layers, ("clone",), every=20),
     Led(RandomSchedule._invariants, ("hoist", "licm"), every=40),
     Led(RandomSchedule._two_loops, ("unroll_and_jam", "reorder"), every=40),

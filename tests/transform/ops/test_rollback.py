@@ -175,6 +175,14 @@ func @f(%x: tensor<32x9x9xf32>, %w: tensor<64x32x3x3xf32>) -> tensor<64x7x7xf32>
   tcp.return(%z)
 }
 """  # noqa: E501
+AROUND = """\
+func @f(%x: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {
+  %t = tcp.transpose(%x) {permutation = [1, 0]} : tensor<64x[M]xf32>
+  %s = tcp.softmax(%t) {dim = 1} : tensor<64x[M]xf32>
+  %y = tcp.transpose(%s) {permutation = [1, 0]} : tensor<[M]x64xf32>
+  tcp.return(%y)
+}
+"""
 FUSED = MM + 'let i = tile(mm, [m: 6])\nlet e = match one "e" in root\nfuse(e, into: i)\n'
 STEPS: dict[str, tuple[str, str, str]] = {
     "tile": (RELU, MM, "tile(mm, [m: 6, k: 2], tail: peel)"),
@@ -220,6 +228,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "decompose": (SOFTMAX, "", 'decompose(match one "y" in root)'),
     "parallelize": (RELU, MM + "let i = tile(mm, [m: 6])\n", "parallelize(i)"),
     "annotate": (RELU, MM, 'annotate(mm, "hot")'),
+    "cancel_transposes": (AROUND, "", "cancel_transposes(root)"),
     "canonicalize": (DEAD, "", "canonicalize(root)"),
     "cse": (DEAD, "", "cse(root)"),
     "dce": (DEAD, "", "dce(root)"),
