@@ -189,8 +189,9 @@ def _alone(parts: Parts, equal: _Equal, sizes: Sequence[Mapping[str, int]], uses
     came_up = CameUp(equal.module, {})
     for call in equal.calls:
         came_up.note_call(call)
+    called = equal.sizes(sizes)
     try:
-        payload, calls = parts.alone_of(came_up, func.name, equal.module)
+        payload, calls = parts.alone_of(came_up, func.name, equal.module, called)
         run = parts.run_over(payload)
     except TcpxError:
         return None
@@ -203,7 +204,7 @@ def _alone(parts: Parts, equal: _Equal, sizes: Sequence[Mapping[str, int]], uses
         return None
     labels = tuple(f"{SIGN}{held.body.ops[-2].name}" for held in equal.funcs)
     (key,) = keys
-    part = Part(key, labels, payload, True, calls, equal.sizes(sizes), {}, {})
+    part = Part(key, labels, payload, True, calls, called, {}, {})
     return Nest(part, renames, frozenset(path for _, path in pairs), equal.ops)
 
 

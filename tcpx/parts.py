@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import ceil, prod
 from typing import Final
 
 import numpy as np
 
 from tcpx.api import copy_module
+from tcpx.costs.work import asked_for
 from tcpx.interp import CalledFunctions, KnobUse, ParamValue, Run, run_schedule
 from tcpx.payload.contraction import CONTRACT, may_contract
 from tcpx.payload.diagnostics import TcpxError
@@ -20,10 +21,13 @@ from tcpx.payload.ops.generic import Return
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.runs import executions
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.types import f32
 from tcpx.payload.value_ranges import RANGES, declared_ranges, range_entries
 from tcpx.payload.verifier import verify_module
 from tcpx.records import frozen
 from tcpx.target import Target
+from tcpx.target.calibration import RATED_VECTORS
+from tcpx.target.predicted_costs import UNKNOWN_MEMORY
 from tcpx.transform import new
 from tcpx.transform.language.loader import Program
 from tcpx.transform.outlining import inline
@@ -35,6 +39,8 @@ MOST_CALLS: Final = 32
 """Calls of a function in the payload that it is tuned in, at most."""
 CACHES: Final = 2
 """So many times the last cache is more than what is there when the first of the constants is read again."""
+NEGLIGIBLE: Final = 1 / 50
+"""Where reading constants from memory takes less of the time of the arithmetic, they may as well be in a cache."""
 
 Sizes = tuple[tuple[str, int], ...]
 
@@ -45,9 +51,9 @@ class Part:
 
     `functions` are the names that it has then: its own, and those of equal ones and of copies. `payload` is what it is
     tuned in, and `calls` how often this calls it: with `alone` a function that does nothing else, each time with other
-    constants, so that none is in a cache; else the whole payload, where the schedule says something else of the
-    function than it says there. `fixed` are params for the knobs of other functions, as they are now, and `held` those
-    that are not searched, as a survey of the space calls them.
+    constants, so that none is in a cache where that matters; else the whole payload, where the schedule says something
+    else of the function than it says there. `fixed` are params for the knobs of other functions, as they are now, and
+    `held` those that are not searched, as a survey of the space calls them.
     """
 
     key: str
@@ -199,7 +205,7 @@ class Parts:
             _bytes(op, self.run.module) for f in self.functions.values() for row in f.given for op in row.values()
         )
         try:
-            payload, calls = self.functions[origin].alone(origin, self._cold(every), self.run.module, inlined)
+            payload, calls = self._repeated(self.functions[origin], origin, self.run.module, found, every, inlined)
             run = self._run(payload, recorded, {})
         except TcpxError:
             return None
@@ -210,14 +216,25 @@ class Parts:
             return None  # the schedule made a function of the function
         return Part(key, self.named(key), payload, True, calls, found, *_held(run, key))
 
-    def alone_of(self, came_up: CameUp, name: str, module: Module) -> tuple[Module, int]:
-        """A payload that does nothing but call a function of a module that has all constants, and how often. Raises
-        VerifyError."""
-        return came_up.alone(name, self._cold(sum(_bytes(op, module) for op in module.walk())), module, False)
+    def alone_of(self, came_up: CameUp, name: str, module: Module, sizes: Iterable[Sizes]) -> tuple[Module, int]:
+        """A payload that does nothing but call a function of a module that has all constants, with one of these sizes,
+        and how often. Raises VerifyError."""
+        every = sum(_bytes(op, module) for op in module.walk())
+        return self._repeated(came_up, name, module, sizes, every, False)
 
-    def _cold(self, every: int) -> int:
-        """How many bytes of constants are enough for none to be in a cache, of a payload that has so many."""
-        return min(every, CACHES * self.target.l3)
+    def _repeated(
+        self, came_up: CameUp, name: str, module: Module, sizes: Iterable[Sizes], every: int, inlined: bool
+    ) -> tuple[Module, int]:
+        """A payload that calls a function so often that none of its constants is in a cache, where that matters: of
+        `every` byte of constants of the whole payload."""
+        size, func = came_up.constant_bytes(module), came_up.module.funcs[name]
+        operations = [sum(o.total() for o in asked_for(func, dict(s), self.target).values()) for s in sizes]
+        computing = min(operations, default=0.0) / (2 * self.target.vector_bits / f32.bits)
+        memory = self.target.memory_rates[0] / RATED_VECTORS or self.target.l3_rate / UNKNOWN_MEMORY
+        is_repeated = size > NEGLIGIBLE * computing * memory
+        wanted = min(every, CACHES * self.target.l3)
+        calls = min(MOST_CALLS, max(1, ceil(wanted / size))) if is_repeated else 1
+        return came_up.alone(name, calls, module, inlined), calls
 
     def _run(self, module: Module, recorded: Mapping[str, ParamValue], own: Mapping[str, ParamValue]) -> Run:
         params = {**own, **self.params}
@@ -262,15 +279,17 @@ class CameUp:
         rows = list(self.calls.values())
         return [{k: op for k, op in row.items() if all(k in other for other in rows)} for row in rows]
 
-    def alone(self, name: str, wanted_bytes: int, scheduled: Module, inlined: bool) -> tuple[Module, int]:
-        """A payload that does nothing but call the function, and how often: with the constants of its callers, in turn,
-        and where these are few with copies of them, until they have so many bytes. With `inlined` what it does stands
-        in the place of each call, for schedules that make the function of it themselves. `scheduled` has all constants.
-        Raises VerifyError where it takes what only a caller can give, such as state."""
+    def constant_bytes(self, scheduled: Module) -> int:
+        """Those of the constants of a call, at most; `scheduled` has them."""
+        return max(sum(_bytes(op, scheduled) for op in row.values()) for row in self.given)
+
+    def alone(self, name: str, count: int, scheduled: Module, inlined: bool) -> Module:
+        """A payload that does nothing but call the function so often: with the constants of its callers, in turn, and
+        then with copies of them. With `inlined` what it does stands in the place of each call, for schedules that make
+        the function of it themselves. `scheduled` has all constants. Raises VerifyError where it takes what only a
+        caller can give, such as state."""
         made, given = copy_module(self.module), self.given
         func = made.funcs[name]
-        size = max(sum(_bytes(op, scheduled) for op in row.values()) for row in given)
-        count = min(MOST_CALLS, max(1, ceil(wanted_bytes / size))) if size else 1
         free = [k for k in range(len(func.inputs)) if k not in given[0]]
         main = FuncOp(f"{name}.alone", [(func.inputs[k].name, func.inputs[k].type) for k in free], func.symbols)
         ranges = {free.index(k): held for k, held in declared_ranges(func).items() if k in free}
@@ -301,7 +320,7 @@ class CameUp:
         for stored in [held for held in made.constants if held not in used]:
             made.constants.remove(stored)
         verify_module(made)
-        return made, count
+        return made
 
 
 def _copied(module: Module, op: Operation, number: int, scheduled: Module) -> Operation:

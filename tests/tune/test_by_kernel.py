@@ -317,6 +317,24 @@ def test_a_function_has_the_sizes_of_its_calls_and_other_constants_in_each() -> 
         np.testing.assert_allclose(found, np.matmul(arrays[0], arrays_of[weights]), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("rows", "calls"), [(1, 2), (1000, 1)])
+def test_constants_are_copied_where_reading_them_takes_time(rows: int, calls: int) -> None:
+    """Reading 16 KiB takes longer than 1 row of the product, and a small part of the time of 1000."""
+    text = (
+        f"func @net(%x: tensor<{rows}x64xf32>) -> tensor<{rows}x64xf32> {{\n"
+        '  %v = tcp.const {constant = "v"} : tensor<64x64xf32>\n  %w = tcp.const {constant = "w"} : tensor<64x64xf32>\n'
+        f"  %y = tcp.matmul(%x, %v) : tensor<{rows}x64xf32>\n  %z = tcp.matmul(%y, %w) : tensor<{rows}x64xf32>\n"
+        "  tcp.return(%z)\n}\n"
+    )
+    arrays = {name: np.ones((64, 64), np.float32) for name in "vw"}
+    program = tcpx.parse_schedule(
+        "language 1\nschedule s(root: func) {\n  for mm in match some contract in root { row(mm) }\n}\n"
+        "sequence row(mm: op<contract>) {\n  knob mr: int = 1 in 1..6\n  tile(mm, [m: mr])\n}\n"
+    )
+    nests = Nests.of(parts_of(tcpx.parse(text, constants=arrays), program), [{}], {}, {})
+    assert [(nest.part.functions, nest.part.calls) for nest in nests.nests] == [(("%y", "%z"), calls)]
+
+
 def test_a_spent_budget_leaves_defaults(tune: Tune) -> None:
     assert verdicts(tune(budget=0.0))["@net.r0"] == "defaults: the budget is spent"
 
