@@ -17,13 +17,12 @@ from tcpx.payload.sizes import Symbol
 from tcpx.plurals import counted
 from tcpx.quantities import amount, percent
 from tcpx.records import brief, frozen
+from tcpx.remarks.request import typical_sizes
 from tcpx.suggestions import did_you_mean
 from tcpx.target import Target, load_target
 from tcpx.target.cores import core_named
 from tcpx.transform.language.embedded import Schedulable
 
-USUAL_SIZE = 1000
-"""What a size counts as that nobody gives, about: a multiple of what it is a multiple of, in its range."""
 _LEVELS = {"l1": "L1", "l2": "L2", "l3": "L3", "memory": "memory"}
 LEAST = 0.01
 """The part of a nest from which one of its loops is shown."""
@@ -151,7 +150,7 @@ def why(
     takes: by a model, nothing is compiled or measured.
 
     `nest` is the name of a statement as `tcpx profile` shows it; without one, the nests that take most of the time are
-    shown. `sizes` are values of the payload's symbols; others count as about 1000. Raises ArgumentError for a name that
+    shown. `sizes` are values of the payload's symbols; others count as about 256. Raises ArgumentError for a name that
     no nest has, and what `compile` raises before it calls the C compiler.
     """
     module = module_of(module)
@@ -218,14 +217,11 @@ def _sizes(func: FuncOp, given: Mapping[str, object]) -> dict[str, int]:
                     fix=did_you_mean(name, known),
                 )
             )
-    return {name: _size(symbol, given.get(name)) for name, symbol in known.items()}
+    return {**typical_sizes(func), **{name: _size(known[name], size) for name, size in given.items()}}
 
 
 def _size(symbol: Symbol, given: object) -> int:
     step = max(1, symbol.multiple_of)
-    if given is None:
-        usual = max(symbol.lower, -(-USUAL_SIZE // step) * step)
-        return usual if symbol.upper is None else min(usual, symbol.upper // step * step)
     fits = isinstance(given, int) and given >= symbol.lower and given % step == 0
     if not isinstance(given, int) or not fits or (symbol.upper is not None and given > symbol.upper):
         last = "" if symbol.upper is None else f" to {symbol.upper}"

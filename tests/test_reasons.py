@@ -162,8 +162,8 @@ def test_a_payload_without_loops() -> None:
 def test_sizes() -> None:
     module = tcpx.parse(SYMBOLIC)
     usual, few = tcpx.why(module, target="zen4"), tcpx.why(module, sizes={"N": 64}, target="zen4")
-    assert (usual.sizes, few.sizes) == ({"N": 1000}, {"N": 64})
-    assert usual.cycles > 10 * few.cycles
+    assert (usual.sizes, few.sizes) == ({"N": 256}, {"N": 64})
+    assert usual.cycles > 3 * few.cycles
     assert next(few.lines()).startswith("@f for zen4 at N = 64: ")
     with pytest.raises(tcpx.ArgumentError) as refused:
         tcpx.why(module, sizes={"M": 64}, target="zen4")

@@ -1,7 +1,7 @@
 """Which scalar loops a C compiler turns into vectors by itself (gcc -O3, without fast-math)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tcpx.costs.visits import Run
@@ -12,7 +12,7 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import VectorType, dtype_of
+from tcpx.payload.types import BufferType, VectorType, dtype_of
 
 _FUNCTION: Final = re.compile(r"([a-z_0-9]+)\(")
 INLINE: Final = {
@@ -21,24 +21,85 @@ INLINE: Final = {
     "sqrt", "trunc",
 }  # fmt: skip
 """The functions that are instructions."""
+_INTERLEAVED: Final = (2, 4, 8)
+"""How many elements of a vector each it stores in turn."""
 FEWEST: Final = 8
 """Iterations below which it does not pay."""
 
 
-def is_vectorized(run: Run) -> bool:
-    """Whether the iterations of the innermost loop of a run are independent, lie side by side and are simple enough."""
-    loop = run.trips[-1].loop if run.trips else None
-    if not isinstance(loop, Loop) or run.trips[-1].count < FEWEST or run.ops[0].parent is not loop.body:
+def compiled_lanes(run: Run) -> int:
+    """How many iterations of the innermost loop of a run, or of the loop round it, the C compiler computes at once."""
+    loop = run.loop
+    if loop is None or any(op.regions or isinstance(op, Bind) or op.callee is not None for op in loop.body.ops):
+        return 1
+    typed = (op for op in run.ops if not isinstance(op, StYield) and (op.results or op.operands))
+    lanes = run.target.vector_bits // max(map(_bits, typed), default=run.target.vector_bits)
+    if lanes == 1:
+        return 1
+    is_vectorized = (
+        _is_vectorized(run, loop) or _is_vectorized_around(run, loop, lanes) or _is_interleaved(run, loop, lanes)
+    )
+    return lanes if is_vectorized else 1
+
+
+def _bits(op: Operation) -> int:
+    return dtype_of((op.results[0] if op.results else op.operands[0]).type).bits
+
+
+def _is_vectorized(run: Run, loop: Loop) -> bool:
+    """Whether the iterations of a loop are independent, lie side by side and are simple enough."""
+    return run.trips[-1].count >= FEWEST and all(map(_is_simple, run.ops)) and _lie_side_by_side(run.ops, loop, run)
+
+
+def _is_vectorized_around(run: Run, loop: Loop, lanes: int) -> bool:
+    """The same of the loop round a loop that carries one number and stores nothing."""
+    outer = _loop_round(run, loop, lanes)
+    if outer is None:
         return False
-    if any(op.regions or isinstance(op, Bind) or op.callee is not None for op in loop.body.ops):
+    beside = [op for op in outer.body.ops if op is not loop]
+    inner = [op for op in run.ops if not isinstance(op, StYield)]
+    if any(isinstance(op, Write) for op in inner) or len({_bits(op) for op in inner}) > 1:
         return False
+    if not all(map(_is_simple, (*inner, *beside))):
+        return False
+    at = {**run.sizes, loop.var.name: evaluate(loop.var.lower, run.sizes)}
+    return _lie_side_by_side((*inner, *beside), outer, run._replace(sizes=at))
+
+
+def _loop_round(run: Run, loop: Loop, lanes: int) -> Loop | None:
+    """The loop that has a loop in its body, if it runs at least as often as a vector has lanes."""
+    if len(run.trips) < 2:
+        return None
+    trip = run.trips[len(run.trips) - 2]
+    is_long = isinstance(trip.loop, Loop) and trip.count >= lanes and loop.parent is trip.loop.body
+    return trip.loop if isinstance(trip.loop, Loop) and is_long else None
+
+
+def _is_interleaved(run: Run, loop: Loop, lanes: int) -> bool:
+    """Whether a loop of few iterations, which are unrolled, stores elements that the loop round it reads side by
+    side."""
+    outer = _loop_round(run, loop, lanes)
+    count = run.trips[-1].count
+    if outer is None or count not in _INTERLEAVED or loop.results:
+        return False
+    accesses = [op for op in run.ops if isinstance(op, OnSubset) and not isinstance(op, StYield)]
+    others = [op for op in run.ops if not isinstance(op, StYield)]
+    return all(map(_is_simple, others)) and all(
+        step_of(op.subset, loop, run.sizes) == 1 and _distance(op, outer, run.sizes) == count
+        if isinstance(op, Write)
+        else step_of(op.subset, outer, run.sizes) in (0, 1)
+        for op in accesses
+    )
+
+
+def _lie_side_by_side(ops: Sequence[Operation], loop: Loop, run: Run) -> bool:
+    """Whether what is read in an iteration of a loop is one element, or next to that of the iteration before, and what
+    is written next to it, and not read elsewhere."""
     accesses: dict[Value, Tile] = {}
     written: set[Value] = set()
-    for op in run.ops:
-        if isinstance(op, StYield) or not _is_simple(op):
-            return False
+    for op in ops:
         if isinstance(op, OnSubset):
-            step = _step(op.subset, loop, run.sizes)
+            step = step_of(op.subset, loop, run.sizes)
             if step not in (0, 1, -1) or (step == 0 and isinstance(op, Write)):
                 return False
             if isinstance(op, Write):
@@ -57,14 +118,29 @@ def calls_function(op: Operation) -> bool:
 
 
 def _is_simple(op: Operation) -> bool:
-    if any(isinstance(value.type, VectorType) for value in (*op.operands, *op.results)):
+    if (
+        isinstance(op, StYield)
+        or op.regions
+        or any(isinstance(value.type, VectorType) for value in (*op.operands, *op.results))
+    ):
         return False
     if isinstance(op, Elementwise) and op.operands:
         return not calls_function(op) and (dtype_of(op.result.type).is_float or "/" not in op.semantics)
     return not op.operands or isinstance(op, Read | Write)
 
 
-def _step(tile: Tile, loop: Loop, sizes: Mapping[str, int]) -> int | None:
+def _distance(op: OnSubset, loop: Loop, sizes: Mapping[str, int]) -> int:
+    """How many elements of its buffer the next iteration is further."""
+    buffer = op.subset_of.type
+    if not isinstance(buffer, BufferType):
+        return 0
+    name, first = loop.var.name, sizes[loop.var.name]
+    moved = {**sizes, name: first + evaluate(loop.var.step, sizes)}
+    steps = [evaluate(offset, moved) - evaluate(offset, sizes) for offset in op.subset.offsets]
+    return sum(step * evaluate(stride, sizes) for step, stride in zip(steps, buffer.strides, strict=True))
+
+
+def step_of(tile: Tile, loop: Loop, sizes: Mapping[str, int]) -> int | None:
     """How far the next iteration is in the innermost dim; None where another dim moves."""
     name, first = loop.var.name, sizes[loop.var.name]
     moved = {**sizes, name: first + evaluate(loop.var.step, sizes)}

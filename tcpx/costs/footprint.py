@@ -16,6 +16,8 @@ from tcpx.records import frozen
 
 LINE = 64
 """Bytes of a cache line."""
+WRITTEN = 2
+"""How often a line is moved that is written: it comes, and goes back."""
 
 
 @frozen
@@ -43,6 +45,8 @@ class Site:
     shape: tuple[int, ...]
     width: int
     shifts: list[list[int]]
+    moved: int = 1
+    """How often its lines are moved each time."""
 
     def bytes(self, inside: int) -> int:
         """What is touched while loops from number `inside` on run."""
@@ -67,7 +71,13 @@ class Sites:
     found: dict[tuple[int, int], Site] = field(default_factory=dict[tuple[int, int], Site])
 
     def note(
-        self, block: Block | None, value: Value, tile: Tile, trips: tuple[Trip, ...], sizes: Mapping[str, int]
+        self,
+        block: Block | None,
+        value: Value,
+        tile: Tile,
+        trips: tuple[Trip, ...],
+        sizes: Mapping[str, int],
+        moved: int = 1,
     ) -> None:
         """An access to a buffer; accesses of a block to one buffer are one site."""
         type_ = value.type
@@ -81,8 +91,9 @@ class Sites:
             shape = tuple(max(0, evaluate(dim, sizes)) for dim in type_.shape)
             width = -(-type_.dtype.bits // 8)
             shifts = [_shift(tile.offsets, low, trip, sizes) for trip in trips]
-            self.found[key] = Site(value, trips, low, high, shape, width, shifts)
+            self.found[key] = Site(value, trips, low, high, shape, width, shifts, moved)
             return
+        known.moved = max(known.moved, moved)
         known.low = list(map(min, known.low, low))
         known.high = list(map(max, known.high, high))
 
@@ -109,7 +120,7 @@ class Sites:
             footprints[loop] = _together(inside, lambda s, loop=loop: _position(s, loop))
         for site in self.found.values():
             loop = site.trips[-1].loop if site.trips else None
-            found[loop] = found.get(loop, 0.0) + _fetched(site, footprints, capacity)
+            found[loop] = found.get(loop, 0.0) + _fetched(site, footprints, capacity) * site.moved
         return found
 
 

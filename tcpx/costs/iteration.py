@@ -13,10 +13,11 @@ from typing import Final
 
 from tcpx.costs.chains import slowest_cycle
 from tcpx.costs.loop_cycles import LoopCycles
-from tcpx.costs.operations import taken
+from tcpx.costs.operations import operations_of_element, taken
 from tcpx.costs.ports import Pressure, cycles_by_port
 from tcpx.costs.registers import Registers
-from tcpx.costs.row_uses import COUNTS, MEMORY, VALUES, RowUses, lanes_counted, row_uses
+from tcpx.costs.row_uses import CALLS, COUNTS, MEMORY, VALUES, RowUses, lanes_counted, row_uses
+from tcpx.costs.vector_forms import AS_IT_IS, LANE_BY_LANE, VECTOR_CLASSES, Form, is_on_elements, on_vectors
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
@@ -31,6 +32,8 @@ from tcpx.target import InstructionRow, Target
 _LITERAL: Final = "literal"
 _REGROUPED: Final = ("a + b", "a & b", "a | b", "a ^ b")
 """Operations on integers that compilers compute in another order, so that a chain of several waits for one."""
+_OPERATIONS: Final = 1.6
+"""Operations of the expansion of a function that an instruction does: some multiply and add."""
 _CHEAPER_LOADED: Final = ("convert_widened",)
 """Classes whose instructions take less of an operand in memory, which has the lanes where they are needed."""
 _SPLAT: Final = "splat"
@@ -48,14 +51,16 @@ Waits = dict[object, tuple[float, tuple[str, ...]]]
 """Cycles since what is carried was there, by what that is, and the names of rows in between."""
 
 
-def loop_cycles(loop: Loop, sizes: Mapping[str, int], target: Target) -> LoopCycles:
+def loop_cycles(loop: Loop, sizes: Mapping[str, int], target: Target, form: Form = AS_IT_IS) -> LoopCycles:
     """An iteration of a loop that has no loops inside but those of one iteration."""
-    return _Iteration(target, row_uses(target), loop).cycles(sizes)
+    return _Iteration(target, row_uses(target), loop, form).cycles(sizes)
 
 
-def block_cycles(ops: Sequence[Operation], sizes: Mapping[str, int], target: Target) -> LoopCycles:
+def block_cycles(
+    ops: Sequence[Operation], sizes: Mapping[str, int], target: Target, form: Form = AS_IT_IS
+) -> LoopCycles:
     """Operations that stand one after the other outside of innermost loops, as if they were run again and again."""
-    return _Iteration(target, row_uses(target), None).straight(ops, sizes)
+    return _Iteration(target, row_uses(target), None, form).straight(ops, sizes)
 
 
 @frozen
@@ -73,6 +78,7 @@ class _Iteration:
     target: Target
     uses: RowUses
     loop: Loop | None
+    form: Form = AS_IT_IS
     pressure: Pressure = field(default_factory=lambda: defaultdict(float))
     classes: Counter[str] = field(default_factory=Counter[str])
     places: float = 0.0
@@ -244,19 +250,39 @@ class _Iteration:
         moving = self._moving(op, row)
         folded = self.copies_of_operand(op)
         in_memory = self._has_operand_in_memory(op)
-        for number, (step, roots) in enumerate(self.uses.of(row).steps):
+        counted = self._on_vectors(op, row) if self.form.lanes > 1 else row
+        if counted is None:
+            return
+        part = self.form.parts.get(op, 1.0) / (self.form.lanes if counted is not row else 1)
+        for number, (step, roots) in enumerate(self.uses.of(counted).steps):
             is_memory = step.name in MEMORY
             if not is_memory and (not roots & moving or self._is_counted(op, row, number, roots)):
                 continue
             count = folded if folded and step.name == "load" else step.lanes
             name = f"{step.name}_load" if in_memory and step.name in _CHEAPER_LOADED else step.name
-            self._use(name, step.bits, count, 0 if folded and step.name == "load" else count)
+            self._use(name, step.bits, count * part, 0 if folded and step.name == "load" else count * part)
             self.widest = max(self.widest, step.bits)
             if is_memory:
-                self.bytes += step.bits // 8 * (count if step.name == "load" else 1)
+                self.bytes += round(step.bits // 8 * part * (count if step.name == "load" else 1))
             else:
                 cost = self.uses.core.cost(step.name, step.bits)
                 self.classes[step.name] += round(sum(use.cycles for use in cost.uses))
+
+    def _on_vectors(self, op: Operation, row: InstructionRow) -> InstructionRow | None:
+        """The row that counts for one on single elements in this form. Where there is none, its instructions count, on
+        vectors, at once, and those of the expansion of a function."""
+        lanes, bits = self.form.lanes, self.target.vector_bits
+        found = on_vectors(self.target, row, lanes)
+        if found is not None or row.kind in LANE_BY_LANE or not is_on_elements(row):
+            return found if row.kind in LANE_BY_LANE else found or row
+        part = self.form.parts.get(op, 1.0) / lanes
+        for step, _ in self.uses.of(row).steps:
+            if step.name in CALLS:
+                count = operations_of_element(op, self.target) / _OPERATIONS * part
+                self._use("fma", bits, count, count)
+            else:
+                self._use(VECTOR_CLASSES.get(step.name, step.name), bits, part, part)
+        return None
 
     def _has_operand_in_memory(self, op: Operation) -> bool:
         """Whether a load is an operand of its instruction."""
@@ -328,8 +354,9 @@ class _Iteration:
         """The loop itself: its variable, further addresses, and a branch."""
         least = min(self.strides, default=1)
         apart = [stride for stride in self.strides if stride / least not in _SCALES]
-        self._scalar("alu", (1 + len(apart)) / loop.unrolled)
-        self._scalar("branch", 1 / loop.unrolled)
+        iterations = loop.unrolled * self.form.lanes
+        self._scalar("alu", (1 + len(apart)) / iterations)
+        self._scalar("branch", 1 / iterations)
         self._scalar("load", max(0, len(self.bases) - _MOST_POINTERS))
 
     def _spill(self, loop: Loop) -> int:
@@ -411,7 +438,7 @@ class _Iteration:
         return LoopCycles(
             ports=cycles_by_port(self.pressure),
             entry=self.places / self.uses.core.width,
-            latency=latency,
+            latency=latency / self.form.lanes,
             chain=tuple(chain),
             bytes=self.bytes,
             spilled=spilled,

@@ -60,8 +60,15 @@ class LoopCycles:
     def throughput(self) -> float:
         """Cycles that it takes if it waits for no result of the iteration before. What is nearly as busy as what is the
         busiest delays it."""
-        parts = self.compute_cycles, self.divider_cycles, self.load_cycles, self.store_cycles, self.entry
+        return self._throughput(self.divider_cycles)
+
+    def _throughput(self, divider: float) -> float:
+        parts = self.compute_cycles, divider, self.load_cycles, self.store_cycles, self.entry
         return sum(part**CROWDING for part in parts) ** (1 / CROWDING) + SPILLING * self.spilled
+
+    def without_divider(self, part: float) -> float:
+        """Cycles that it takes if so much of what the divider does were products."""
+        return max(self._throughput(self.divider_cycles * (1 - part)), self.latency)
 
     @property
     def cycles(self) -> float:

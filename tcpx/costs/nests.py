@@ -7,13 +7,15 @@ Loops count as many times as their first iterations, branches as the side that i
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tcpx.costs.footprint import Sites, Trip
+from tcpx.costs.footprint import WRITTEN, Sites, Trip
 from tcpx.costs.iteration import block_cycles, loop_cycles
 from tcpx.costs.loop_cycles import LoopCycles
 from tcpx.costs.operations import sizes_in_callee, taken
+from tcpx.costs.visits import is_innermost
 from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield, trip_count_is_one
 from tcpx.payload.ops.index import Bind
+from tcpx.payload.ops.vector import Write
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
 from tcpx.records import frozen
@@ -77,6 +79,12 @@ def rate_of(target: Target, level: str) -> float:
     if level == "l3":
         return min(l3, float(core.l2))
     return target.memory_rates[0] / RATED_VECTORS / vector or l3 / _UNKNOWN_MEMORY
+
+
+def times_moved(op: OnSubset, access: int) -> int:
+    """How often an access moves a line between caches: one that is written past them does not come first."""
+    is_written = not op.results and (isinstance(op, Write) or access == 1)
+    return WRITTEN if is_written and not str(op.attributes.get("row", "")).startswith("stream") else 1
 
 
 def nests_of(func: FuncOp, target: Target, threads: int, sizes: Mapping[str, int]) -> list[Nest]:
@@ -143,7 +151,7 @@ class _Walk:
             return self.block(loop.body, {**sizes, loop.var.name: values[0]}, trips, times)
         trips = (*trips, Trip(loop, loop.var.name, values[0], values[-1], len(values)))
         here = {**sizes, loop.var.name: values[0]}
-        if not _has_loops(loop.body):
+        if is_innermost(loop):
             self._note(loop.body, here, trips)
             self.inner.append((loop, self.target, loop_cycles(loop, here, self.target), times * count))
             return 0.0
@@ -184,15 +192,5 @@ class _Walk:
 
     def _access(self, op: Operation, sizes: Mapping[str, int], trips: tuple[Trip, ...]) -> None:
         if isinstance(op, OnSubset) and not isinstance(op, StYield):
-            for value, tile in op.accesses:
-                self.sites.note(op.parent, value, tile, trips, sizes)
-
-
-def _has_loops(block: Block) -> bool:
-    """Whether a loop of several iterations, or a call, is somewhere in a block."""
-    return any(
-        (isinstance(op, Loop) and not trip_count_is_one(op))
-        or op.callee is not None
-        or any(_has_loops(region) for region in op.regions)
-        for op in block.ops
-    )
+            for k, (value, tile) in enumerate(op.accesses):
+                self.sites.note(op.parent, value, tile, trips, sizes, times_moved(op, k))

@@ -15,6 +15,8 @@ from tcpx.target.traces import Traces
 
 MEMORY: Final = ("load", "store", "masked_load", "masked_store", "stream_store", "gather", "prefetch", "fence")
 """Classes of instructions that access memory."""
+CALLS: Final = ("call", "long_call")
+"""Those of functions of C's library."""
 VALUES: Final = ("a", "b", "c", "v")
 """Placeholders of values."""
 COUNTS: Final = frozenset({"n", "f"})
@@ -38,12 +40,22 @@ class RowUses:
         self.core: Core = core_named(target.core)
         self._traces = Traces(target)
         self._known: dict[str, RowUse] = {}
+        self._weights: dict[str, float] = {}
 
     def of(self, row: InstructionRow) -> RowUse:
         """What a row is made of."""
         known = self._known.get(row.name)
         if known is None:
             known = self._known[row.name] = self._use(self._traces.of(row))
+        return known
+
+    def weight(self, row: InstructionRow) -> float:
+        """The cycles in which all ports that can do its instructions do them."""
+        known = self._weights.get(row.name)
+        if known is None:
+            costs = ((step, self.core.cost(step.name, step.bits)) for step, _ in self.of(row).steps)
+            known = sum(use.cycles * step.lanes / len(use.ports) for step, cost in costs for use in cost.uses)
+            self._weights[row.name] = known
         return known
 
     def _use(self, trace: Trace) -> RowUse:

@@ -1,17 +1,17 @@
-"""How long each statement of a lowered kernel takes, by a model, and what of that could be spared.
+"""How many cycles each statement of a lowered kernel takes, by a model, and how many of them could be spared."""
 
-The unit is the time in which a core multiplies and adds a vector of 32-bit floats, in which targets give their rates.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
-from tcpx.costs.compiler_vectors import calls_function, is_vectorized
 from tcpx.costs.dependence import ARGUMENTS, ARRAYS, Dependence
 from tcpx.costs.footprint import Sites, Trip
-from tcpx.costs.kernel_cost import ACCESS, chain_of
+from tcpx.costs.loop_cycles import LoopCycles
+from tcpx.costs.nests import rate_of, times_moved
+from tcpx.costs.row_uses import lanes_counted, row_uses
+from tcpx.costs.run_cycles import compiled_form, cycles_on_vectors, is_scan, run_cycles
+from tcpx.costs.vector_forms import Form
 from tcpx.costs.visits import Run, Statement
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Elementwise
@@ -23,19 +23,12 @@ from tcpx.payload.ops.vector import Gather, Insert, Read, Write
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import VectorType, dtype_of
 from tcpx.target import Target
-from tcpx.target.calibration import RATED_VECTORS
+from tcpx.target.cores import core_named
 from tcpx.transform.vectors.literals import is_splat
 
-LATENCY: Final = 8.0
-"""The time until the result of an instruction is there."""
-L2_RATE: Final = 24.0
-"""Bytes that a core reads from L2 in the time of a vector."""
-DIVISION: Final = {64: 32.0, 32: 20.0}
-"""The time of a division or root of the widest vectors, by the bits of an element."""
-COMPILED: Final = 8.0
-"""Elements of a vector where the C compiler makes them."""
-CALL: Final = 40.0
-"""The time of a function of C's library."""
+_LITERAL: Final = "literal"
+_LEAST: Final = 1e-3
+"""The least part of an operation in a run."""
 QUOTIENT: Final = "a / b"
 SLOW: Final = (QUOTIENT, "sqrt(a)")
 
@@ -47,7 +40,8 @@ class StatementTime:
     would do, `copies` on single elements that are read and written with nothing between, `constant` on what is computed
     of stored constants alone, `waits` for the result of the instruction before,
     `repeated` on what iterations of a loop compute alike, `divisions` by what is the
-    same in all lanes, `filler` on constants beside arguments of the same operation."""
+    same in all lanes, `filler` on constants beside arguments of the same operation, `combined` on the lanes of vectors
+    that become one element."""
 
     compute: float = 0.0
     memory: float = 0.0
@@ -64,11 +58,23 @@ class StatementTime:
     waits: float = 0.0
     repeated: float = 0.0
     filler: float = 0.0
+    combined: float = 0.0
     divisions: float = 0.0
     gathers: float = 0.0
     """The time of reads at indices, which take it in any form."""
     copied_bytes: float = 0.0
+    lanes: float = 0.0
+    """The lanes of accesses that leave some out."""
+    begun_lanes: float = 0.0
+    """Those in vectors that do not leave out all."""
+    used_lanes: float = 0.0
+    widest: int = 8
+    """The bits of the widest elements that it reads or writes."""
+    runs: list[tuple[Run, float]] = field(default_factory=list[tuple[Run, float]])
+    """What it runs, and how often on one thread."""
     sites: Sites = field(default_factory=Sites)
+    in_place: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    """The sites whose elements it reads and writes."""
     stored: set[Value] = field(default_factory=set[Value])
     """The buffers that it writes."""
     loaded: set[Value] = field(default_factory=set[Value])
@@ -80,9 +86,47 @@ class StatementTime:
     def total(self) -> float:
         return max(self.compute, self.memory)
 
+    @property
+    def empty(self) -> float:
+        """The part of vectors that leave out all lanes."""
+        return 1 - self.begun_lanes / self.lanes if self.lanes else 0.0
+
+    @property
+    def fill(self) -> float:
+        """The part of lanes that is used of vectors that do not leave out all: these cannot be spared."""
+        return self.used_lanes / self.begun_lanes if self.used_lanes else 1.0
+
     def without(self, part: float) -> float:
         """The total if so much of `compute` were spared."""
         return max(self.compute - part, self.memory)
+
+    def is_revisited(self, capacity: int) -> bool:
+        """Whether a loop goes again over elements that are changed in place, which a cache of this capacity does not
+        hold: its iterations could go over a part of them."""
+        return any(
+            site.bytes(0) > capacity
+            and any(trip.count > 1 and not site.depends_on(k) for k, trip in enumerate(site.trips))
+            for key, site in self.sites.found.items()
+            if key in self.in_place
+        )
+
+    def compute_of(self, part: float, accessed: float) -> float:
+        """What `compute` would be if so much were computed, and so much read and written."""
+        if part == accessed:
+            return self.compute * part
+        found = 0.0
+        for run, times in self.runs:
+            known: dict[Operation, float] = {op: accessed if isinstance(op, OnSubset) else part for op in run.ops}
+            found += run_cycles(run, Form(compiled_form(run).lanes, known)).cycles * times
+        return found
+
+    def compute_with(self, parts: Mapping[Location | None, float]) -> float:
+        """What `compute` would be if so much were done of what is written at these places."""
+        found = 0.0
+        for run, times in self.runs:
+            known = {op: parts[op.written_at] for op in run.ops if op.written_at in parts}
+            found += run_cycles(run, Form(compiled_form(run).lanes, known)).cycles * times
+        return found
 
     def read_bytes(self) -> dict[Value, int]:
         """The bytes of each buffer that it reads."""
@@ -108,32 +152,28 @@ def statement_times(
     for run in kernel:
         _add(run, found.setdefault(run.statement, StatementTime()), threads, origins)
     for time in found.values():
-        time.near, far = _memory_times(time.sites, target, threads)
-        time.memory = max(time.near, far)
+        time.near = time.sites.traffic(target.l1) / rate_of(target, "l2") / threads
+        time.memory = max(time.near, _memory_time(time.sites, target, threads))
         touched = time.sites.footprint()
-        time.least_accesses = ACCESS * touched / (target.vector_bits // 8) / threads
+        (load,) = core_named(target.core).cost("load", target.vector_bits).uses
+        vectors = touched / (target.vector_bits // 8)
+        time.least_accesses = vectors * load.cycles / len(load.ports) / threads
         time.least_memory = min(time.memory, _time_of_bytes(touched, target, threads))
     return found
 
 
 def _time_of_bytes(touched: int, target: Target, threads: int) -> float:
-    """The time in which so many bytes arrive from the smallest level that has room for them."""
+    """The cycles in which so many bytes arrive from the smallest level that has room for them."""
     if touched <= target.l1:
         return 0.0
-    if touched <= target.l2:
-        return touched / (L2_RATE * threads)
-    return touched / (target.l3_rate * threads if touched <= target.l3 else _memory_rate(target, threads))
+    level = "l2" if touched <= target.l2 else "l3" if touched <= target.l3 else "memory"
+    return touched / (rate_of(target, level) * threads)
 
 
-def _memory_rate(target: Target, threads: int) -> float:
-    known = target.memory_rates[min(threads, 2) - 1]
-    return known / RATED_VECTORS if known else float(target.l3_rate)
-
-
-def _memory_times(sites: Sites, target: Target, threads: int) -> tuple[float, float]:
-    """The times in which bytes arrive from L2, and from beyond."""
-    l2, l3, memory = (sites.traffic(size) for size in (target.l1, target.l2, target.l3))
-    return l2 / (L2_RATE * threads), max(l3 / (target.l3_rate * threads), memory / _memory_rate(target, threads))
+def _memory_time(sites: Sites, target: Target, threads: int) -> float:
+    """The cycles in which bytes arrive from beyond the second cache."""
+    levels = {"l3": target.l2, "memory": target.l3}
+    return max(sites.traffic(size) / rate_of(target, level) for level, size in levels.items()) / threads
 
 
 @dataclass(slots=True)
@@ -145,9 +185,6 @@ class _Block:
     single_arithmetic: float = 0.0
     single_accesses: float = 0.0
     reads: float = 0.0
-    spared: float = 0.0
-    """What vectors would spare of arithmetic."""
-    spared_accesses: float = 0.0
     copied: int = 0
     """Bytes of single elements that are written."""
     single: dict[Location | None, float] = field(default_factory=dict[Location | None, float])
@@ -157,25 +194,20 @@ class _Block:
     """By place, and whether stored arrays are part of it."""
     given: set[Location | None] = field(default_factory=set[Location | None])
     """The places that compute something of arguments."""
+    slots: float = 0.0
+    repeated: dict[tuple[Location | None, int], float] = field(default_factory=dict[tuple[Location | None, int], float])
+    """What operations on elements have of it, by place and origin."""
+    has_inserts: bool = False
     divided: dict[Location | None, float] = field(default_factory=dict[Location | None, float])
+    """Divisions by what is in all lanes, of those that are `slow`."""
+    slow: int = 0
     origin: int = 0
     """That of all instructions together."""
-
-    @property
-    def now(self) -> float:
-        return max(self.arithmetic + self.single_arithmetic, self.accesses + self.single_accesses)
 
     @property
     def without_reads(self) -> float:
         """All that is no read."""
         return self.arithmetic + self.single_arithmetic + self.accesses + self.single_accesses - self.reads
-
-    @property
-    def in_vectors(self) -> float:
-        return max(
-            self.arithmetic + self.single_arithmetic - self.spared,
-            self.accesses + self.single_accesses - self.spared_accesses,
-        )
 
     @property
     def is_copy(self) -> bool:
@@ -185,66 +217,94 @@ class _Block:
     def add(self, op: Operation, run: Run, origin: int) -> None:
         """Count an instruction."""
         slots, place = _slots(op, run), op.written_at
+        self.slots += slots
+        self.has_inserts |= isinstance(op, Insert)
         is_read = isinstance(op, Read | Gather)
         self.reads += slots if is_read else 0.0
         self.origin |= origin
         if origin & ARGUMENTS and not is_read:
             self.given.add(place)
-        elif not is_read and origin > ARRAYS and (origin & ARRAYS or op.results):
+        elif slots and not is_read and origin > ARRAYS and (origin & ARRAYS or op.results):
             key = place, bool(origin & ARRAYS)
             self.constant[key] = self.constant.get(key, 0.0) + slots
-        if isinstance(op, Elementwise) and op.semantics == QUOTIENT and _is_splat(op.operands[1]):
-            self.divided[place] = self.divided.get(place, 0.0) + slots - 1
+        if isinstance(op, Elementwise):
+            self.repeated[place, origin] = self.repeated.get((place, origin), 0.0) + slots
+        if isinstance(op, Elementwise) and op.semantics in SLOW:
+            self.slow += 1
+            if op.semantics == QUOTIENT and _is_splat(op.operands[1]):
+                self.divided[place] = self.divided.get(place, 0.0) + 1
         if not _is_single(op):
             self.accesses += slots if isinstance(op, OnSubset) else 0.0
             self.arithmetic += 0.0 if isinstance(op, OnSubset) else slots
             return
-        spared = slots * (1 - 1 / run.target.lanes(_dtype(op)))
         if isinstance(op, OnSubset):
             self.single_accesses += slots
-            self.spared_accesses += spared
             self.copied += dtype_of(op.operands[0].type).bytes if isinstance(op, Write) else 0
         else:
             self.single_arithmetic += slots
-            self.spared += spared
-        self.single[place] = self.single.get(place, 0.0) + spared
-
-    def vectorize(self, factor: float) -> None:
-        """Count all single elements as the compiler computes them, so many at once."""
-        self.arithmetic += self.single_arithmetic / factor
-        self.accesses += self.single_accesses / factor
-        self.single_arithmetic = self.single_accesses = self.spared = self.spared_accesses = 0.0
-        self.reads /= factor
-        self.single.clear()
-        self.constant = {key: slots / factor for key, slots in self.constant.items()}
+        self.single[place] = self.single.get(place, 0.0) + slots
 
 
 def _add(run: Run, time: StatementTime, threads: int, origins: Dependence) -> None:
-    block = _block_of(run, time, origins)
-    times = run.times / _shares(run, threads)
-    time.compute += block.now * times
-    time.gathers += sum(_slots(op, run) for op in run.ops if isinstance(op, Gather)) * times
-    time.arithmetic += (block.arithmetic + block.single_arithmetic - block.spared) * times
+    block, form = _block_of(run, time, origins), compiled_form(run)
+    found = run_cycles(run, form)
+    times = run.times / _shares(run, threads) * prod(_most_iterations(trip, run) / trip.count for trip in run.trips)
+    now, after = found.cycles, found.throughput
+    if block.single:
+        after = min(now, cycles_on_vectors(run, origins))
+        time.copied_bytes += block.copied * run.times if block.is_copy else 0
+        total = sum(block.single.values())
+        for place, part in block.single.items() if total else ():
+            is_combined = block.arithmetic and not block.has_inserts
+            what = "copies" if block.is_copy else "combined" if is_combined else "scalar"
+            what = "waits" if is_scan(run) and found.latency > found.throughput else what
+            time.lose(what, place, (now - after) * times * part / total)
+    elif found.latency > found.throughput:
+        time.lose("waits", run.ops[0].written_at, (now - after) * times)
+    time.compute += now * times
+    time.runs.append((run, times))
+    _count_lanes(run, time)
+    busy = 0.0 if block.is_copy else max(found.compute_cycles, found.divider_cycles)
+    time.arithmetic += min(after, busy) * times
+    time.gathers += sum(lanes_of(op.result) for op in run.ops if isinstance(op, Gather)) * times
+    _lose_parts(block, found, run, time, origins, times)
+
+
+def _count_lanes(run: Run, time: StatementTime) -> None:
+    """Note how many lanes of accesses with masks are used."""
+    for op in run.ops:
+        value = op.operands[0] if isinstance(op, Write) else op.results[0] if isinstance(op, Read) else None
+        if value is None or not str(op.attributes.get("row", "")).startswith("masked"):
+            continue
+        lanes = lanes_of(value)
+        used = min(lanes, max(0, evaluate(lanes_counted(op, "n"), run.sizes)))
+        time.lanes += lanes * run.times
+        time.begun_lanes += lanes * run.times if used else 0
+        time.used_lanes += used * run.times
+
+
+def _lose_parts(
+    block: _Block, found: LoopCycles, run: Run, time: StatementTime, origins: Dependence, times: float
+) -> None:
+    """What some of its instructions lose."""
+    now = found.cycles
     for (place, is_stored), slots in block.constant.items():
-        if is_stored or place not in block.given:
-            time.lose("constant", place, block.now * times * slots / block.without_reads)
+        if is_stored or place not in block.given or (place, True) in block.constant:
+            time.lose("constant", place, now * times * slots / block.without_reads)
         else:
-            time.lose("filler", place, block.now * times * slots / (block.without_reads + block.reads))
-    for place, slots in block.divided.items():
-        time.lose("divisions", place, slots * times)
-    _lose_on_single_elements(block, run, time, times)
-    place = run.ops[0].written_at
-    repeats = prod(
-        _most_iterations(trip, run)
-        for trip in run.trips
-        if not block.origin & origins.bit(trip.name) and not _is_hoisted(trip, run)
-    )
+            time.lose("filler", place, now * times * slots / (block.without_reads + block.reads))
+    for place, count in block.divided.items():
+        time.lose("divisions", place, (now - found.without_divider(count / block.slow)) * times)
+    loops = [(origins.bit(trip.name), _most_iterations(trip, run)) for trip in run.trips if not _is_hoisted(trip, run)]
+    repeats = prod(count for bit, count in loops if not block.origin & bit)
     if repeats > 1:
-        time.lose("repeated", place, block.now * times * (1 - 1 / repeats))
-    waits = LATENCY * _chain(run) * times - block.now * times
-    if waits > 0:
-        time.lose("scalar" if _is_scalar_sum(block, run) else "waits", place, waits)
-        time.compute += waits
+        time.lose("repeated", run.ops[0].written_at, now * times * (1 - 1 / repeats))
+        return
+    outer = loops[:-1] if run.loop is not None and len(loops) == len(run.trips) else loops
+    for (place, origin), slots in block.repeated.items():
+        repeats = prod(count for bit, count in outer if not origin & bit)
+        if repeats > 1:
+            time.lose("repeated", place, found.throughput * times * slots / block.slots * (1 - 1 / repeats))
 
 
 def _block_of(run: Run, time: StatementTime, origins: Dependence) -> _Block:
@@ -254,31 +314,28 @@ def _block_of(run: Run, time: StatementTime, origins: Dependence) -> _Block:
         if isinstance(op, StYield):
             continue
         if isinstance(op, OnSubset):
-            for value, tile in op.accesses if run.is_first else ():
-                time.sites.note(op.parent, value, tile, run.trips, run.sizes)
+            time.widest = max(time.widest, dtype_of(op.subset_of.type).bits)
+            for k, (value, tile) in enumerate(op.accesses if run.is_first else ()):
+                time.sites.note(op.parent, value, tile, run.trips, run.sizes, times_moved(op, k))
             if isinstance(op, Write | Copy):
                 time.stored.add(memory_of(op.operands[1]))
             if not isinstance(op, Write):
                 time.loaded.add(memory_of(op.accesses[0][0]))
         if op.operands and not is_splat(op):
             block.add(op, run, origins.of(op))
-    if block.single and is_vectorized(run):
-        block.vectorize(COMPILED)
+    _note_in_place(run, time)
     return block
 
 
-def _lose_on_single_elements(block: _Block, run: Run, time: StatementTime, times: float) -> None:
-    loss = (block.now - block.in_vectors) * times
-    if loss:
-        time.copied_bytes += block.copied * run.times if block.is_copy else 0
-        total = sum(block.single.values())
-        for place, part in block.single.items():
-            time.lose("copies" if block.is_copy else "scalar", place, loss * part / total)
-
-
-def _is_scalar_sum(block: _Block, run: Run) -> bool:
-    """Whether a loop combines single elements into one that only its end reads: vectors would combine them, too."""
-    return not (block.arithmetic or any(isinstance(op, Write | Copy) for op in run.ops))
+def _note_in_place(run: Run, time: StatementTime) -> None:
+    written = {op.subset_of for op in run.ops if isinstance(op, Write)}
+    begins: dict[bool, set[tuple[Value, tuple[int, ...]]]] = {True: set(), False: set()}
+    accesses = [op for op in run.ops if isinstance(op, Read | Write) and op.subset_of in written]
+    for op in accesses if run.is_first else ():
+        first = tuple(evaluate(offset, run.sizes) for offset in op.subset.offsets)
+        begins[isinstance(op, Write)].add((op.subset_of, first))
+    both = {buffer for buffer, _ in begins[True] & begins[False]}
+    time.in_place.update((id(op.parent), id(op.subset_of)) for op in accesses if op.subset_of in both)
 
 
 def _most_iterations(trip: Trip, run: Run) -> int:
@@ -303,10 +360,6 @@ def _is_splat(value: Value) -> bool:
     return scalar is not None and bool(scalar.operands)
 
 
-def _dtype(op: Operation) -> str:
-    return dtype_of((op.results[0] if op.results else op.operands[0]).type).name
-
-
 def _is_single(op: Operation) -> bool:
     """Whether an instruction is about one element, of which vectors could have several: not what is read to be in all
     lanes of a vector."""
@@ -317,19 +370,12 @@ def _is_single(op: Operation) -> bool:
 
 
 def _slots(op: Operation, run: Run) -> float:
-    if isinstance(op, Gather):
-        return float(lanes_of(op.result))
-    if isinstance(op, OnSubset):
-        return ACCESS + evaluate(op.work, run.sizes) * ACCESS / run.target.lanes("f32")
-    if op.work != 0:
-        return evaluate(op.work, run.sizes) / run.target.lanes("f32")
-    if isinstance(op, Elementwise) and op.semantics in SLOW:
-        bits = dtype_of(op.result.type).bits
-        share = lanes_of(op.result) / run.target.lanes(dtype_of(op.result.type).name)
-        return max(0.25, share) * DIVISION[64 if bits > 32 else 32]
-    if _is_single(op) and calls_function(op):
-        return CALL
-    return 1.0
+    """The part that an operation has in the time of a run: cycles, if nothing else were done."""
+    row = op.attributes.get("row")
+    if row is not None:
+        found = 0.0 if row == _LITERAL else row_uses(run.target).weight(run.target.row(str(row)))
+        return max(found, _LEAST)
+    return evaluate(op.work, run.sizes) / run.target.lanes("f32")
 
 
 def lanes_of(value: Value) -> int:
@@ -339,9 +385,3 @@ def lanes_of(value: Value) -> int:
 def _shares(run: Run, threads: int) -> int:
     counts = [trip.count for trip in run.trips if isinstance(trip.loop, Loop) and trip.loop.is_parallel]
     return min(threads, counts[0]) if counts else 1
-
-
-def _chain(run: Run) -> int:
-    loop = run.trips[-1].loop if run.trips else None
-    is_innermost = isinstance(loop, Loop) and not any(op.regions for op in loop.body.ops)
-    return chain_of(loop) if isinstance(loop, Loop) and is_innermost and run.ops[0].parent is loop.body else 0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tcpx.costs.footprint import Trip
 from tcpx.costs.operations import sizes_in_callee, taken
 from tcpx.payload.ir import Block, FuncOp, Operation
-from tcpx.payload.ops.gml_st import Conditional, If, Loop
+from tcpx.payload.ops.gml_st import Conditional, If, Loop, trip_count_is_one
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.size_traversal import variables
@@ -35,6 +35,8 @@ class Run(NamedTuple):
     trips: tuple[Trip, ...]
     is_first: bool = True
     """Whether it stands for the first iterations of its loops; other runs of the same operations follow it."""
+    loop: Loop | None = None
+    """The innermost loop of which it is an iteration, with the branches and the loops of one iteration in that."""
 
 
 def runs(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Iterator[Run]:
@@ -95,7 +97,42 @@ class _Visit:
             trip = Trip(loop, loop.var.name, values[0], values[-1], len(values))
             inner = {**sizes, loop.var.name: value}
             first = is_first and value == values[0]
-            yield from self.block(loop.body, inner, times * number, own, inside, (*trips, trip), first)
+            if is_innermost(loop):
+                ops, inner = _in_line(loop.body, inner, own)
+                yield Run(ops, inner, times * number, own, inside, (*trips, trip), first, loop)
+            else:
+                yield from self.block(loop.body, inner, times * number, own, inside, (*trips, trip), first)
+
+
+def is_innermost(loop: Loop) -> bool:
+    """Whether a loop of several iterations has no such loop in it, and no call."""
+    return not trip_count_is_one(loop) and not _has_loops(loop.body)
+
+
+def _has_loops(block: Block) -> bool:
+    return any(
+        (isinstance(op, Loop) and not trip_count_is_one(op))
+        or op.callee is not None
+        or any(_has_loops(region) for region in op.regions)
+        for op in block.ops
+    )
+
+
+def _in_line(block: Block, sizes: Mapping[str, int], target: Target) -> tuple[tuple[Operation, ...], Mapping[str, int]]:
+    """The operations of one run of a block, with those of branches that are taken and of loops of one iteration, and
+    the sizes that all of them see."""
+    found: list[Operation] = []
+    for op in block.ops:
+        if isinstance(op, Loop):
+            ops, sizes = _in_line(op.body, {**sizes, op.var.name: evaluate(op.var.lower, sizes)}, target)
+            found += ops
+        elif isinstance(op, Conditional):
+            ops, sizes = _in_line(taken(op, sizes, target), sizes, target)
+            found += ops
+        else:
+            sizes = bound(op, sizes) if isinstance(op, Bind) else sizes
+            found.append(op)
+    return tuple(found), sizes
 
 
 def _alike(loop: Loop, values: range, sizes: Mapping[str, int]) -> list[tuple[int, int]]:

@@ -81,6 +81,13 @@ WAITS: Final = Cause(
     "results that do not depend on each other",
     "compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_jam`",
 )
+COMBINES: Final = Cause(
+    "below_limit",
+    1.5,
+    "combines the lanes of a vector for each element",
+    "lanes along a dim of the result",
+    "vectorize along a dim that the result has",
+)
 DIVISIONS: Final = Cause(
     "below_limit",
     1.5,

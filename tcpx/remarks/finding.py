@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tcpx.costs.dependence import Dependence
+from tcpx.costs.footprint import WRITTEN
 from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Statement, runs
 from tcpx.costs.work import Place, PlaceWork, account
@@ -23,10 +24,12 @@ from tcpx.remarks.causes import (
 )
 from tcpx.remarks.request import PayloadWork
 from tcpx.target import Target
+from tcpx.target.cores import core_named
 
 DOT: Final = "dot_"
-FASTER: Final = 4
-"""How many multiply-adds a dot product of bytes makes in the time of one."""
+_BYTE: Final = 8
+_ALL: Final = 0.95
+"""The part of a statement that is all of it."""
 
 
 @frozen
@@ -60,8 +63,8 @@ def findings(module: Module, payload: PayloadWork, target: Target, threads: int)
     found: list[Finding] = []
     before: list[StatementTime] = []
     for statement, time in times.items():
-        judged = _Judged(time, work.get(statement, {}), payload)
-        for those in (judged.specific(), judged.passes(before), judged.general()):
+        judged = _Judged(time, work.get(statement, {}), payload, target, threads, before)
+        for those in (judged.specific(), judged.passes(), judged.general()):
             worst = _worst(those, time.total, whole)
             for each in worst:
                 factor = whole / max(whole - time.total + each.after, 1e-9)
@@ -89,8 +92,17 @@ def _worst(candidates: Iterable[Candidate], total: float, whole: float) -> list[
 class _Judged:
     """A statement, and the causes that may make it slow."""
 
-    def __init__(self, time: StatementTime, work: Mapping[Place, PlaceWork], payload: PayloadWork) -> None:
-        self.time, self.work, self.payload = time, work, payload
+    def __init__(
+        self,
+        time: StatementTime,
+        work: Mapping[Place, PlaceWork],
+        payload: PayloadWork,
+        target: Target,
+        threads: int,
+        before: Sequence[StatementTime],
+    ) -> None:
+        self.time, self.work, self.payload, self.target, self.threads = time, work, payload, target, threads
+        self.before = before
         self.issued = sum(each.issued for each in work.values())
 
     def specific(self) -> Iterator[Candidate]:
@@ -100,17 +112,23 @@ class _Judged:
         yield from self._constant_work()
         yield from self._single_elements()
         yield from self._dot_products()
+        yield from self._lost(causes.COMBINES, "combined")
         yield from self._lost(causes.WAITS, "waits")
         yield from self._lost(causes.DIVISIONS, "divisions")
 
-    def passes(self, before: Sequence[StatementTime]) -> Iterator[Candidate]:
+    def passes(self) -> Iterator[Candidate]:
         """What earlier statements wrote and this one waits for: without, neither writes or reads it."""
         time = self.time
-        touched = max(1, time.sites.footprint())
-        for buffer, size in time.read_bytes().items():
-            if time.memory > time.compute and any(buffer in earlier.stored for earlier in before):
-                after = max(time.compute, time.total - 2 * size / touched * time.memory)
-                yield Candidate(causes.PASSES, self._place(), after, f"{size:,} bytes of %{buffer.name}")
+        touched, reads = max(1, time.sites.footprint()), time.read_bytes()
+        for buffer, size in reads.items() if time.memory > time.compute else ():
+            writer = next((earlier for earlier in reversed(self.before) if buffer in earlier.stored), None)
+            if writer is None:
+                continue
+            both = sum(bytes_ for other, bytes_ in reads.items() if other in writer.loaded and other is not buffer)
+            spared = (size + WRITTEN * size + both) / touched * time.least_memory
+            fused = max(writer.compute + time.compute, writer.memory + time.memory - spared)
+            after = max(0.0, fused - writer.total)
+            yield Candidate(causes.PASSES, self._place(), after, f"{size:,} bytes of %{buffer.name}")
 
     def general(self) -> Iterator[Candidate]:
         """What the machine could do at most with the same operations."""
@@ -119,7 +137,8 @@ class _Judged:
         least = max(time.arithmetic * asked, time.least_accesses, time.least_memory, time.gathers)
         text = f"{time.total / max(least, 1e-9):.1f} times the least that the machine needs"
         if time.memory > time.compute:
-            yield Candidate(causes.TRAFFIC, self._place(), max(least, time.near), text)
+            near = 0.0 if time.is_revisited(self.target.l1) else time.near
+            yield Candidate(causes.TRAFFIC, self._place(), max(least, near), text)
         else:
             yield Candidate(causes.BELOW_LIMIT, self._place(), least, text)
 
@@ -135,9 +154,13 @@ class _Judged:
             for place, work in self.work.items()
             if work.asked and not work.is_recomputed and place not in in_order and work.excess
         }
-        busy = self.time.compute - self.time.waits
-        spared = busy * sum(excess.values()) / self.issued if excess else 0.0
+        time = self.time
+        busy = time.compute - time.waits
+        left = min(1.0, (1 - sum(excess.values()) / self.issued) / time.fill) if excess else 1.0
+        spared = min(busy, time.compute - time.compute_of(left, 1 - time.empty if time.lanes else left))
         place = max(excess, key=lambda place: excess[place], default=None)
+        if in_order.intersection(self.work) and busy * time.empty > spared:
+            place, spared = next(place for place in self.work if place in in_order), busy * time.empty
         if self.time.filler > spared:
             place, spared = _largest(self.time.places["filler"]), self.time.filler
         if spared:
@@ -151,56 +174,82 @@ class _Judged:
         excess = {p: w.excess for p, w in self.work.items() if w.asked and w.is_recomputed and w.excess}
         if excess:
             place = max(excess, key=lambda place: excess[place])
-            spared = (self.time.compute - self.time.waits) * sum(excess.values()) / self.issued
+            spared = self._spared({place: 1 - each / self.work[place].issued for place, each in excess.items()})
             yield self._without(causes.RECOMPUTATION, place, spared, self._operations(place))
         for place, times in self.payload.copies.items():
             if place in self.work:
-                spared = self.time.compute * self.work[place].issued / self.issued * (1 - 1 / times)
+                spared = self._spared({place: 1 / times})
                 text = f"operands that are broadcast: each element is computed {times:,.0f} times"
                 yield self._without(causes.RECOMPUTATION, place, spared, text)
-        yield from self._lost(causes.RECOMPUTATION, "repeated")
+        if self.time.repeated:
+            time, left = self.time, 1 - self.time.repeated / self.time.compute
+            after = max(time.compute * left, time.least_memory, time.memory * left)
+            yield Candidate(causes.RECOMPUTATION, _largest(time.places["repeated"]), after, _part(1 - left))
+
+    def _spared(self, parts: Mapping[Place, float]) -> float:
+        """The cycles that are spared if so much is done for these places."""
+        bodies = self.payload.places.bodies
+        inside = {place: parts[owner] for place, owner in bodies.items() if owner in parts}
+        return self.time.compute - self.time.compute_with({**parts, **inside})
 
     def _without(self, cause: Cause, place: Place, spared: float, found: str) -> Candidate:
-        """A cause without which so much of the instructions would be spared; of recomputation, as much of the accesses,
-        too: padding stays in registers, or in cache lines that are read anyway."""
-        time = self.time
-        part = spared / time.compute if time.compute and cause is causes.RECOMPUTATION else 0.0
-        return Candidate(cause, place, max(time.compute - spared, time.memory * (1 - part)), found)
+        """A cause without which so many cycles of instructions would be spared."""
+        return Candidate(cause, place, self.time.without(spared), found)
 
     def _constant_work(self) -> Iterator[Candidate]:
         constant = self.time.places.get("constant", {})
-        if constant:
-            part = min(1.0, sum(constant.values()) / self.time.compute)
+        if constant and self.time.compute:
+            part = min(1.0, self.time.constant / self.time.compute)
             place = max(constant, key=lambda place: constant[place])
             text = f"{part:.0%} of the time of the statement"
-            yield Candidate(causes.CONSTANT_WORK, place, self.time.total * (1 - part), text)
+            after = self.time.total * (1 - part) - self._feeding()
+            yield Candidate(causes.CONSTANT_WORK, place, after, text)
+
+    def _feeding(self) -> float:
+        """The cycles of earlier statements that do nothing but compute what the constant work of this one reads."""
+        needed, found = set(self.time.loaded), 0.0
+        for earlier in reversed(self.before):
+            if needed & earlier.stored and earlier.constant >= _ALL * earlier.compute:
+                found += earlier.total
+                needed |= earlier.loaded
+        return found
 
     def _single_elements(self) -> Iterator[Candidate]:
         time = self.time
         if time.copies and time.copied_bytes > LEAST_COPIED:
             place = _largest(time.places["copies"])
             is_all = not time.arithmetic
-            after = time.least_memory / 2 if is_all else max(time.compute - time.copies, time.memory)
+            after = max(time.compute - time.copies, time.least_memory if is_all else time.memory)
             yield Candidate(causes.ELEMENT_COPY, place, after, f"{time.copied_bytes:,.0f} bytes")
         if time.scalar:
             memory = time.least_memory if 2 * time.scalar > time.compute else time.memory
-            text = f"{time.scalar / time.compute:.0%} of the time of its instructions"
             after = max(time.compute - time.scalar, memory)
-            yield Candidate(causes.SCALAR, _largest(time.places["scalar"]), after, text)
+            yield Candidate(causes.SCALAR, _largest(time.places["scalar"]), after, _part(time.scalar / time.compute))
 
     def _dot_products(self) -> Iterator[Candidate]:
         for place, each in self.work.items():
             is_dot = place in self.payload.dots or any(peak.startswith(DOT) for peak in each.asked)
             if is_dot and not any(peak.startswith(DOT) for peak in each.peaks):
-                part = each.issued / self.issued * (1 - 1 / FASTER)
+                part = each.issued / self.issued
                 text = f"multiply-adds of {', '.join(sorted(each.peaks))}"
-                yield Candidate(causes.DOT_PRODUCT, place, self.time.total * (1 - part), text)
+                narrow = max(self.time.least_memory, self.time.memory * _BYTE / self.time.widest)
+                after = max(self.time.compute * (1 - part) + self._dot_cycles(each), narrow)
+                yield Candidate(causes.DOT_PRODUCT, place, after, text)
+
+    def _dot_cycles(self, work: PlaceWork) -> float:
+        """The cycles of what a place asks for in dot products of bytes, which stand in rows of vectors."""
+        (use,) = core_named(self.target.core).cost("dot", self.target.vector_bits).uses
+        return work.asked.total() / 2 / self.target.lanes("si8") * use.cycles / len(use.ports) / self.threads
 
     def _lost(self, cause: Cause, what: str) -> Iterator[Candidate]:
         spared = getattr(self.time, what)
         if spared:
-            text = f"{spared / self.time.compute:.0%} of the time of its instructions"
+            text = _part(spared / self.time.compute)
             yield Candidate(cause, _largest(self.time.places[what]), self.time.without(spared), text)
+
+
+def _part(part: float) -> str:
+    return f"{part:.0%} of the time of its instructions"
 
 
 def _largest(places: Mapping[Place, float]) -> Place:
@@ -224,5 +273,5 @@ def _remark(found: Finding) -> Diagnostic:
         found=found.found,
         fix=Direction(cause.fix),
         cause=cause.name,
-        factor=round(found.factor, 3),
+        factor=round(min(found.factor, MOST_FACTOR), 3),
     )
