@@ -2,16 +2,20 @@
 
     python -m benchmarks.why_loops              # all, as a table
     python -m benchmarks.why_loops product sum  # those with one of these words in their name
+    python -m benchmarks.why_loops --target x86_avx2  # compiled for this target, with the ports of this processor
 
 Each loop is compiled for two sizes whose data the first cache holds. What the longer one takes more, divided by the
 iterations that it runs more, is the measured time of an iteration: what a call takes besides cancels out. Cycles are
 counted by a chain of multiplications of three cycles each, timed right before and right after; a sample counts where
-both agree.
+both agree, and where independent additions start as often as they can: they do not while another thread uses the core.
 """
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -30,18 +34,30 @@ NEAR: Final = 0.15
 """How far a prediction may be off."""
 PAGE: Final = 4096
 APART: Final = 704
-SAMPLES: Final = 100
+SAMPLES: Final = 1000
+"""How many samples count."""
+BATCH: Final = 50
+PAUSE: Final = 0.02
+"""Seconds between batches, so that not all samples fall into a burst of whoever shares the core."""
+LONGEST: Final = 4.0
+"""Seconds that are spent on a loop at most."""
+FASTEST: Final = 20
+"""Of so many samples the fastest one counts: where loads and stores meet depends on what ran before."""
 STEADY: Final = 0.03
 ROUNDS: Final = 40_000
 """Cycles of a sample, about."""
 
 CLOCK: Final = """
+#define _POSIX_C_SOURCE 199309L
+#include <stdint.h>
 #include <time.h>
 static double tcpx_seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+"""
+CYCLES: Final = """
 /* Seconds of a cycle. */
 double tcpx_cycle(int64_t rounds) {
   const double start = tcpx_seconds();
@@ -49,6 +65,16 @@ double tcpx_cycle(int64_t rounds) {
     __asm__ volatile(".rept 32\\n\\timul %%rax, %%rax\\n\\t.endr" ::: "rax");
   return (tcpx_seconds() - start) / (96.0 * (double)rounds);
 }
+/* Seconds of independent instructions, of which several start in each cycle. */
+double tcpx_entry(int64_t rounds) {
+  const double start = tcpx_seconds();
+  for (int64_t k = 0; k < rounds; k++)
+    __asm__ volatile(".rept 16\\n\\tinc %%rax\\n\\tinc %%rcx\\n\\tinc %%rdx\\n\\tinc %%rsi\\n\\t.endr"
+                     ::: "rax", "rcx", "rdx", "rsi");
+  return (tcpx_seconds() - start) / (64.0 * (double)rounds);
+}
+"""
+CALL: Final = """
 /* Seconds of a call. */
 double tcpx_call(int64_t rounds, void **p) {
   __typeof__(kernel) *volatile call = kernel; /* which no compiler sees through */
@@ -78,7 +104,7 @@ def _elementwise(
     given, made = f"tensor<{{n}}x{dtype}>", f"tensor<{{n}}x{result}>"
     taken = ", ".join(f"%{argument}: {given}" for argument in arguments.split())
     lines = body.replace("T", given).replace("R", made)
-    n = n or 8192 // BYTES[dtype]
+    n = n or (8192 if len(arguments.split()) < 3 else 4096) // BYTES[dtype]
     return Case(name, f"func @f({taken}) -> {made} {{{{\n{lines}\n  tcp.return(%r)\n}}}}\n", (n // 4, n))
 
 
@@ -183,7 +209,7 @@ def cases() -> Iterator[Case]:
         "transpose 16 rows",
         "func @f(%x: tensor<16x{n}xf32>) -> tensor<{n}x16xf32> {{\n"
         "  %r = tcp.transpose(%x) {{permutation = [1, 0]}} : tensor<{n}x16xf32>\n  tcp.return(%r)\n}}\n",
-        (64, 256),
+        (32, 128),
     )
     yield Case(
         "softmax row",
@@ -196,7 +222,7 @@ def cases() -> Iterator[Case]:
         "func @f(%x: tensor<1x{n}xf32>, %s: tensor<{n}xf32>, %b: tensor<{n}xf32>) -> tensor<1x{n}xf32> {{\n"
         "  %r = tcp.layer_norm(%x, scale = %s, bias = %b) {{dims = [1], epsilon = 1e-05}} : tensor<1x{n}xf32>\n"
         "  tcp.return(%r)\n}}\n",
-        (256, 1024),
+        (512, 1024),
     )
     yield Case(
         "argmax",
@@ -219,6 +245,34 @@ class Measured:
         return self.predicted / self.measured if self.measured else 0.0
 
 
+class Clock:
+    """Counts cycles, and tells whether another thread uses the core."""
+
+    def __init__(self, target: tcpx.Target) -> None:
+        self._library = ctypes.CDLL(str(build_library(CLOCK + CYCLES, target, 1, "clock")))
+        for name in ("tcpx_cycle", "tcpx_entry"):
+            getattr(self._library, name).restype = ctypes.c_double
+        entries: list[float] = []
+        for _ in range(SAMPLES // BATCH):
+            time.sleep(PAUSE)
+            entries += [self._entry() / self._cycle() for _ in range(BATCH)]
+        self._alone = sorted(entries)[len(entries) // FASTEST]
+
+    def _cycle(self) -> float:
+        return self._library.tcpx_cycle(ctypes.c_int64(ROUNDS // 200))
+
+    def _entry(self) -> float:
+        return self._library.tcpx_entry(ctypes.c_int64(ROUNDS // 200))
+
+    def cycles(self, seconds: Callable[[], float]) -> float | None:
+        """The cycles of what takes these seconds; None where the clock changed, or another thread used the core."""
+        before, entry = self._cycle(), self._entry()
+        taken = seconds()
+        after = self._cycle()
+        is_steady = abs(before - after) <= STEADY * before and entry <= (1 + STEADY) * self._alone * before
+        return taken / ((before + after) / 2) if is_steady else None
+
+
 class Timed:
     """A compiled case of one size."""
 
@@ -234,10 +288,9 @@ class Timed:
         ]
         count = len(arrays) + len(results)
         call = ", ".join(f"p[{k}]" for k in range(count + 2))
-        code = "#define _POSIX_C_SOURCE 199309L\n" + source.c_source + CLOCK.replace("CALL", f"call({call})")
+        code = CLOCK + source.c_source + CALL.replace("CALL", f"call({call})")
         self.library = ctypes.CDLL(str(build_library(code, target, 1, "why_loop")))
-        for name in ("tcpx_cycle", "tcpx_call"):
-            getattr(self.library, name).restype = ctypes.c_double
+        self.library.tcpx_call.restype = ctypes.c_double
         self.library.kernel_workspace.restype = ctypes.c_size_t
         constants = np.frombuffer(source.constants or b"\0", np.uint8)
         workspace = np.zeros(self.library.kernel_workspace() + 64, np.uint8)
@@ -245,16 +298,9 @@ class Timed:
         self.rounds = max(4, int(ROUNDS / max(50.0, self.predicted)))
         self.pointers = (ctypes.c_void_p * (count + 2))(*(a.ctypes.data for a in self.kept))
 
-    def cycle(self) -> float:
-        return self.library.tcpx_cycle(ctypes.c_int64(200))
-
-    def sample(self) -> float | None:
-        """Cycles of a call; None where the clock changed."""
-        before = self.cycle()
-        taken = self.library.tcpx_call(ctypes.c_int64(self.rounds), self.pointers)
-        after = self.cycle()
-        steady = abs(before - after) <= STEADY * before
-        return taken / ((before + after) / 2) if steady else None
+    def seconds(self) -> float:
+        """Those of a call."""
+        return self.library.tcpx_call(ctypes.c_int64(self.rounds), self.pointers)
 
     @property
     def predicted(self) -> float:
@@ -278,16 +324,16 @@ def _placed(array: Array, number: int) -> Array:
     return held
 
 
-def measured(case: Case, target: tcpx.Target) -> Measured:
+def measured(case: Case, target: tcpx.Target, clock: Clock) -> Measured:
     """The loop of a case."""
     short, long = (Timed(case, size, target) for size in case.sizes)
     kept: dict[Timed, list[float]] = {short: [], long: []}
-    for _ in range(SAMPLES):
+    end = time.monotonic() + LONGEST
+    while min(map(len, kept.values())) < SAMPLES and time.monotonic() < end:
+        time.sleep(PAUSE)
         for timed, samples in kept.items():
-            taken = timed.sample()
-            if taken is not None:
-                samples.append(taken)
-    cycles = {timed: sorted(samples)[len(samples) // 4] if samples else 0.0 for timed, samples in kept.items()}
+            samples.extend(filter(None, (clock.cycles(timed.seconds) for _ in range(BATCH))))
+    cycles = {timed: sorted(samples)[len(samples) // FASTEST] if samples else 0.0 for timed, samples in kept.items()}
     inner = long.loops[0]
     fewer = sum(loop.iterations for loop in short.loops if loop.loop.name == inner.loop.name)
     rounds = max(1.0, inner.iterations - fewer)
@@ -295,14 +341,20 @@ def measured(case: Case, target: tcpx.Target) -> Measured:
     return Measured(predicted, taken, bound_of(inner).what)
 
 
-def main(words: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Print the table."""
-    target = tcpx.load_target("native")
+    parser = ArgumentParser(prog="python -m benchmarks.why_loops")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only loops with one of these words in their name")
+    parser.add_argument("--target", default="native", help="the target to compile for (default: native)")
+    options = parser.parse_args(arguments)
+    words: list[str] = options.words
+    target = replace(tcpx.load_target(options.target), core=tcpx.load_target("native").core)
+    clock = Clock(target)
     found: list[Measured] = []
     print(f"{'loop':28} {'predicted':>9} {'measured':>9} {'ratio':>6}  bound")
     for case in cases():
         if not words or any(word in case.name for word in words):
-            row = measured(case, target)
+            row = measured(case, target, clock)
             found.append(row)
             far = "" if abs(row.ratio - 1) <= NEAR else ", far off"
             print(

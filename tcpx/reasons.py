@@ -33,8 +33,9 @@ SHARE = 0.8
 @frozen
 class WhyLoop:
     """An innermost loop of a nest, of which it is `share`. `cycles` are those of an iteration, as modelled: `ports` by
-    port, `entry` those in which its instructions enter the core, `latency` those of the `chain` that leads from one
-    iteration to the next, by the names of instruction rows, `transfer` those in which its data come from a level of the
+    port, `entry` those in which its instructions enter the core, `window` those for which they wait for operands where
+    no more may wait at once, `latency` those of the `chain` that leads from one iteration to the next, by the names of
+    instruction rows, `transfer` those in which its data come from a level of the
     memory. `bytes` are those of an iteration by level: `l1` all that it reads and writes, the others what comes from
     there. `spilled` vectors have no register. `bound` says what takes the time, `next` what to try."""
 
@@ -44,6 +45,7 @@ class WhyLoop:
     cycles: float
     ports: Mapping[str, float]
     entry: float
+    window: float
     latency: float
     chain: tuple[str, ...]
     bytes: Mapping[str, float]
@@ -57,8 +59,9 @@ class WhyLoop:
 
     @property
     def throughput(self) -> float:
-        """Cycles of an iteration that waits for no other, on the busiest port or where instructions enter the core."""
-        return max([self.entry, *self.ports.values()])
+        """Cycles of an iteration that waits for no other, on the busiest port, where instructions enter the core, or
+        where they wait for operands."""
+        return max([self.entry, self.window, *self.ports.values()])
 
 
 @frozen
@@ -120,7 +123,7 @@ def _lines_of(loop: WhyLoop) -> Iterator[str]:
     cycles = f"{loop.cycles:.2f} cycles an iteration, {loop.iterations:.6g} iterations"
     yield f"  {loop.name}: {percent(loop.share)} of the nest, {cycles}"
     ports = " ".join(f"{port} {cycles:.2f}" for port, cycles in _in_order(loop.ports) if cycles >= 0.005)
-    yield f"    throughput {loop.throughput:6.2f}  {ports}, front end {loop.entry:.2f}"
+    yield f"    throughput {loop.throughput:6.2f}  {ports}, front end {loop.entry:.2f}, waiting {loop.window:.2f}"
     yield f"    latency    {loop.latency:6.2f}  {' -> '.join(loop.chain) or 'no chain from one iteration to the next'}"
     held = {name: loop.bytes[level] for level, name in _LEVELS.items()}
     taken = ", ".join(f"{_LEVELS[level]} {cycles:.2f}" for level, cycles in loop.transfer.items() if cycles >= 0.005)
@@ -279,6 +282,7 @@ def _loop(inner: InnerLoop, total: float) -> WhyLoop:
         inner.cycles,
         iteration.ports,
         iteration.entry,
+        iteration.window_cycles,
         iteration.latency,
         iteration.chain,
         {"l1": float(iteration.bytes), **inner.bytes},

@@ -47,6 +47,7 @@ def bound_of(inner: InnerLoop) -> Bound:
         "loads": iteration.load_cycles,
         "stores": iteration.store_cycles,
         "entry": iteration.entry,
+        "window": iteration.window_cycles,
     }
     most = max(parts, key=lambda name: parts[name])
     if iteration.spilled:
@@ -144,6 +145,14 @@ def _entering(inner: InnerLoop) -> Bound:
     return Bound("the front end", f"fewer instructions: `unroll({name}, factor: 4, explicit: false)`, wider vectors")
 
 
+def _filling(inner: InnerLoop) -> Bound:
+    places = inner.iteration.core.window
+    return Bound(
+        f"operands that are not there: at most {places} instructions wait at once",
+        "a shorter chain from what is read to what is written: fewer operations that depend on each other",
+    )
+
+
 def _spilling(inner: InnerLoop) -> Bound:
     held = inner.target.vector_registers
     return Bound("spilled registers", f"a register tile of at most {held - 2} vectors with its operands (`tile`)")
@@ -154,6 +163,7 @@ _BOUNDS: Final = {
     "loads": _loading,
     "stores": _storing,
     "entry": _entering,
+    "window": _filling,
     "spilled": _spilling,
 }
 

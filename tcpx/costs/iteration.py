@@ -13,10 +13,11 @@ from typing import Final
 
 from tcpx.costs.chains import slowest_cycle
 from tcpx.costs.loop_cycles import LoopCycles
+from tcpx.costs.memory_operands import MemoryOperands, values_by_placeholder
 from tcpx.costs.operations import operations_of_element, taken
 from tcpx.costs.ports import Pressure, cycles_by_port
 from tcpx.costs.registers import Registers
-from tcpx.costs.row_uses import CALLS, COUNTS, MEMORY, VALUES, RowUses, lanes_counted, row_uses
+from tcpx.costs.row_uses import CALLS, COUNTS, MEMORY, RowUses, lanes_counted, row_uses
 from tcpx.costs.vector_forms import AS_IT_IS, LANE_BY_LANE, VECTOR_CLASSES, Form, is_on_elements, on_vectors
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
@@ -28,6 +29,7 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, dtype_of
 from tcpx.records import frozen
 from tcpx.target import InstructionRow, Target
+from tcpx.target.c_types import FLOAT_BITS
 
 _LITERAL: Final = "literal"
 _REGROUPED: Final = ("a + b", "a & b", "a | b", "a ^ b")
@@ -84,6 +86,10 @@ class _Iteration:
     places: float = 0.0
     bytes: int = 0
     widest: int = 0
+    waiting: float = 0.0
+    """Cycles for which instructions on vectors wait for operands of this iteration, together."""
+    depths: dict[Value, float] = field(default_factory=dict[Value, float])
+    """Cycles from the start of an iteration to values, if nothing else delays them."""
     varying: set[Value] = field(default_factory=set[Value])
     repeated: dict[Value, Value] = field(default_factory=dict[Value, Value])
     """Vectors of one scalar that are loads, and the scalar."""
@@ -97,6 +103,11 @@ class _Iteration:
     strides: set[int] = field(default_factory=set[int])
     bases: set[object] = field(default_factory=set[object])
     rows: list[Operation] = field(default_factory=list[Operation])
+
+    @property
+    def operands(self) -> MemoryOperands:
+        """What is read from memory by what computes with it."""
+        return MemoryOperands(self.target, self.uses, self.repeated)
 
     def cycles(self, sizes: Mapping[str, int]) -> LoopCycles:
         loop = self.loop
@@ -248,15 +259,15 @@ class _Iteration:
     def _count(self, op: Operation, row: InstructionRow) -> None:
         """What its instructions do on ports."""
         moving = self._moving(op, row)
-        folded = self.copies_of_operand(op)
-        in_memory = self._has_operand_in_memory(op)
+        folded = self.operands.copies(op)
+        in_memory = self.operands.is_in_memory(op)
         counted = self._on_vectors(op, row) if self.form.lanes > 1 else row
         if counted is None:
             return
         part = self.form.parts.get(op, 1.0) / (self.form.lanes if counted is not row else 1)
         for number, (step, roots) in enumerate(self.uses.of(counted).steps):
             is_memory = step.name in MEMORY
-            if not is_memory and (not roots & moving or self._is_counted(op, row, number, roots)):
+            if not is_memory and (not roots.keys() & moving or self._is_counted(op, row, number, roots)):
                 continue
             count = folded if folded and step.name == "load" else step.lanes
             name = f"{step.name}_load" if in_memory and step.name in _CHEAPER_LOADED else step.name
@@ -284,14 +295,9 @@ class _Iteration:
                 self._use(VECTOR_CLASSES.get(step.name, step.name), bits, part, part)
         return None
 
-    def _has_operand_in_memory(self, op: Operation) -> bool:
-        """Whether a load is an operand of its instruction."""
-        sources = [value.defining_op for value in op.operands]
-        return any(isinstance(source, OnSubset) and self.copies_of_operand(source) for source in sources)
-
-    def _is_counted(self, op: Operation, row: InstructionRow, number: int, roots: frozenset[str]) -> bool:
+    def _is_counted(self, op: Operation, row: InstructionRow, number: int, roots: Mapping[str, float]) -> bool:
         """Whether it computes a mask of lanes that another access has computed."""
-        if not roots <= COUNTS:
+        if not roots.keys() <= COUNTS:
             return False
         key = row.kind.removesuffix("store").removesuffix("load"), number
         known = (*key, *(to_text(lanes_counted(op, name)) for name in sorted(roots)))
@@ -302,40 +308,9 @@ class _Iteration:
 
     def _moving(self, op: Operation, row: InstructionRow) -> set[str]:
         """The placeholders of a row that change from iteration to iteration."""
-        found = {name for name, value in _values(op, row) if value in self.varying}
+        found = {name for name, value in values_by_placeholder(op, row) if value in self.varying}
         lanes = (name for name in COUNTS if name in row.placeholders)
         return found | {name for name in lanes if self._varies(lanes_counted(op, name))}
-
-    def copies_of_operand(self, op: Operation) -> int:
-        """How many instructions have this load as their operand: the one that uses it, or both; 0 where it is a load of
-        its own."""
-        if len(op.results) != 1 or not isinstance(op, OnSubset):
-            return 0
-        value = op.results[0]
-        users = [user for user, _ in value.uses]
-        if len(users) == 1 and users[0].results and users[0].results[0] in self.repeated:
-            users = [user for user, _ in users[0].results[0].uses]
-            return int(len(users) == 1 and not isinstance(users[0], OnSubset | StYield))
-        if len(users) == 1:
-            return int(self._is_last_load(users[0], value))
-        return len(users) if len(users) == 2 and all(self._reads_last(user, value) for user in users) else 0
-
-    def _is_last_load(self, user: Operation, value: Value) -> bool:
-        """Whether a value is the last of those that an instruction uses alone and that are loads: one may lie in
-        memory."""
-        if isinstance(user, OnSubset | StYield) or "row" not in user.attributes:
-            return False
-        loads = [held for held in user.operands if isinstance(held.defining_op, OnSubset) and len(held.uses) == 1]
-        return loads[-1:] == [value]
-
-    def _reads_last(self, user: Operation, value: Value) -> bool:
-        """Whether a value is the last operand of the only instruction of a row, which may lie in memory."""
-        if user.attributes.get("row") in (None, _LITERAL):
-            return False
-        row = self._row_of(user)
-        places = [name for name, held in _values(user, row) if held is value]
-        use = self.uses.of(row)
-        return len(use.steps) == len(places) == 1 and use.steps[0][0].operands[-1:] == (use.trace.sources[places[0]],)
 
     def _address(self, op: OnSubset, sizes: Mapping[str, int]) -> None:
         """How far the address moves in an iteration, and which register it is counted from."""
@@ -362,7 +337,7 @@ class _Iteration:
     def _spill(self, loop: Loop) -> int:
         """Vectors for which there is no register, so that they are stored and loaded; those that do not change are
         operands in memory."""
-        folded = {op.results[0] for op in self.rows if self.copies_of_operand(op)}
+        folded = {op.results[0] for op in self.rows if self.operands.copies(op)}
         needed = Registers(loop, self.rows, self.varying, self.repeated, folded).needed()
         spilled = max(0, needed.most - self.target.vector_registers)
         stored = max(0, spilled - needed.constant)
@@ -376,6 +351,7 @@ class _Iteration:
         """How long its result waits for what the loop carries."""
         if self.loop is None:
             return
+        self._deepen(op, row)
         found = self._waits_of(op, row)
         if not isinstance(op, OnSubset):
             pass
@@ -387,12 +363,28 @@ class _Iteration:
         if found and op.results:
             self.waits[op.results[0]] = found
 
+    def _deepen(self, op: Operation, row: InstructionRow) -> None:
+        """How long after the start of the iteration its results are there, and its instructions on vectors start."""
+        use = self.uses.of(row)
+        given = {
+            name: self.depths.get(self.repeated.get(value, value), 0.0)
+            for name, value in values_by_placeholder(op, row)
+        }
+        loads = [step for step, _ in use.steps if step.name.endswith("load")]
+        depth = max((self.uses.core.cost(step.name, step.bits).latency for step in loads), default=0.0)
+        results = (given[name] + cycles for name, cycles in use.latencies.items() if name in given)
+        self.depths.update(dict.fromkeys(op.results, max(depth, *results, 0.0)))
+        for step, starts in use.steps:
+            if step.bits >= FLOAT_BITS and step.name not in MEMORY:
+                waits = (given[name] + cycles for name, cycles in starts.items() if name in given)
+                self.waiting += max(waits, default=0.0)
+
     def _waits_of(self, op: Operation, row: InstructionRow) -> Waits:
         latencies = self.uses.of(row).latencies
         is_integer = row.result is not None and row.result.dtype[:2] in ("si", "ui")
         is_regrouped = is_integer and row.semantics in _REGROUPED
         found: Waits = {}
-        for name, value in _values(op, row):
+        for name, value in values_by_placeholder(op, row):
             for start, (cycles, rows) in self.waits.get(value, {}).items():
                 is_beside = is_regrouped and set(rows) == {row.name}
                 before = 0.0 if is_beside else cycles
@@ -443,17 +435,11 @@ class _Iteration:
             bytes=self.bytes,
             spilled=spilled,
             through_memory=any(isinstance(start, _Stored) for start in cycle),
+            waiting=self.waiting,
             classes=self.classes,
             widest=self.widest,
             core=self.uses.core,
         )
-
-
-def _values(op: Operation, row: InstructionRow) -> list[tuple[str, Value]]:
-    """The placeholders of a row that stand for values, and the values."""
-    values = [value for value in op.operands if not isinstance(value.type, BufferType)]
-    names = [name for name in row.placeholders if name in VALUES]
-    return list(zip(names, values, strict=False))
 
 
 def _dims(held: Attribute) -> Sequence[Dim]:

@@ -1,16 +1,11 @@
 """Cycles of an iteration of an innermost loop, as modelled."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tcpx.records import frozen
 from tcpx.target.cores import Core
 
-CROWDING: Final = 3
-"""How little ports that are not the busiest delay a loop: measured on a Granite Rapids, where loops whose loads, stores
-and arithmetic take equally long take a quarter to two fifths longer."""
-SPILLING: Final = 0.75
-"""Cycles by which a vector that is stored and loaded delays an iteration: measured on products of 512 and 256 bits."""
 DIVIDER: Final = "div"
 """What the port of a divider is called."""
 
@@ -19,7 +14,8 @@ DIVIDER: Final = "div"
 class LoopCycles:
     """An iteration of an innermost loop. `ports` are the cycles that each port is busy, `entry` those in which its
     instructions enter the core, `latency` those of `chain`, from what an iteration leaves to what the next one leaves,
-    by the names of rows; `through_memory` says that the chain is stored and loaded. `bytes` are read and written.
+    by the names of rows; `through_memory` says that the chain is stored and loaded. `waiting` are those in which
+    instructions on vectors wait for operands of the same iteration, together. `bytes` are read and written.
     `spilled` vectors have no register. `classes` are the cycles that instructions of each class keep a port that
     computes; `widest` are the bits of the widest vector."""
 
@@ -30,6 +26,7 @@ class LoopCycles:
     bytes: int
     spilled: int
     through_memory: bool
+    waiting: float
     classes: Mapping[str, float]
     widest: int
     core: Core
@@ -57,6 +54,12 @@ class LoopCycles:
         return max((cycles for port, cycles in self.ports.items() if port.startswith(DIVIDER)), default=0.0)
 
     @property
+    def window_cycles(self) -> float:
+        """Those of an iteration if as many instructions wait at once as the core has places for: iterations overlap no
+        further, however independent they are."""
+        return self.waiting / self.core.window
+
+    @property
     def throughput(self) -> float:
         """Cycles that it takes if it waits for no result of the iteration before. What is nearly as busy as what is the
         busiest delays it."""
@@ -64,13 +67,19 @@ class LoopCycles:
 
     def _throughput(self, divider: float) -> float:
         parts = self.compute_cycles, divider, self.load_cycles, self.store_cycles, self.entry
-        return sum(part**CROWDING for part in parts) ** (1 / CROWDING) + SPILLING * self.spilled
+        return _mean((*parts, self.window_cycles), self.core.crowding) + self.core.spill * self.spilled
 
     def without_divider(self, part: float) -> float:
         """Cycles that it takes if so much of what the divider does were products."""
-        return max(self._throughput(self.divider_cycles * (1 - part)), self.latency)
+        return _mean((self._throughput(self.divider_cycles * (1 - part)), self.latency), self.core.waiting)
 
     @property
     def cycles(self) -> float:
         """Cycles that it takes with all data in the first cache."""
-        return max(self.throughput, self.latency)
+        return _mean((self.throughput, self.latency), self.core.waiting)
+
+
+def _mean(parts: Sequence[float], exponent: float) -> float:
+    """The largest part, and more where others are nearly as large."""
+    most = max(parts)
+    return most * sum((part / most) ** exponent for part in parts) ** (1 / exponent) if most else 0.0

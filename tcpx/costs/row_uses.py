@@ -25,11 +25,12 @@ COUNTS: Final = frozenset({"n", "f"})
 
 @frozen
 class RowUse:
-    """The instructions of a row, without its sources: `steps` are each with the placeholders that it waits for.
-    `latencies` are the cycles from a placeholder to the result, or to what is stored."""
+    """The instructions of a row, without its sources: `steps` are each with the placeholders that it waits for, and the
+    cycles from these until its operands are there. `latencies` are the cycles from a placeholder to the result, or
+    to what is stored."""
 
     trace: Trace
-    steps: tuple[tuple[Instruction, frozenset[str]], ...]
+    steps: tuple[tuple[Instruction, Mapping[str, float]], ...]
     latencies: Mapping[str, float]
 
 
@@ -61,17 +62,20 @@ class RowUses:
     def _use(self, trace: Trace) -> RowUse:
         names = {number: name for name, number in trace.sources.items()}
         waits: list[dict[str, float]] = []
+        starts: list[dict[str, float]] = []
         last: dict[str, float] = {}
         for number, op in enumerate(trace.instructions):
-            found = {names[number]: 0.0} if number in names else {}
-            latency = self.core.cost(op.name, op.bits).latency if op.name else 0.0
+            start = {names[number]: 0.0} if number in names else {}
             for operand in op.operands:
                 for name, cycles in waits[operand].items():
-                    found[name] = max(found.get(name, 0.0), cycles + latency)
+                    start[name] = max(start.get(name, 0.0), cycles)
+            starts.append(start)
+            latency = self.core.cost(op.name, op.bits).latency if op.name else 0.0
+            found = {name: cycles + latency for name, cycles in start.items()}
             waits.append(found)
             if number == trace.result or "store" in op.name:
                 last |= {name: max(cycles, last.get(name, 0.0)) for name, cycles in found.items()}
-        steps = tuple((op, frozenset(held)) for op, held in zip(trace.instructions, waits, strict=True) if op.name)
+        steps = tuple((op, start) for op, start in zip(trace.instructions, starts, strict=True) if op.name)
         return RowUse(trace, steps, last)
 
 

@@ -3,6 +3,10 @@
     name, title, width      `width` is how many instructions enter the core in a cycle
     forward: 6              cycles from a store until a load has its value
     l2: 48                  bytes a cycle from the second cache
+    window: 128             vector instructions that wait for operands at once
+    crowding: 3             how little the second busiest part of the core delays a loop: the exponent of a mean
+    waiting: 4.5            the same for a chain of results beside the busiest part
+    spill: 0.75             cycles by which a vector that is stored and loaded delays an iteration
     classes: {fma: {all: "4: p01", 512: "4: p05"}, ..}
 
 The classes are those of `ports/instructions.yaml`; `all` stands for the widths, in bits, that are not named. A cost is
@@ -25,7 +29,9 @@ PORTS: Final = TABLES / "ports"
 USUAL: Final = "any"
 """The core of a table that names none."""
 _INSTRUCTIONS: Final = "instructions"
-_KEYS: Final = ("name", "title", "width", "forward", "l2", "classes")
+_NUMBERS: Final = ("width", "forward", "l2", "window")
+_RATES: Final = ("crowding", "waiting", "spill")
+_KEYS: Final = ("name", "title", *_NUMBERS, *_RATES, "classes")
 _WIDTHS: Final = (64, 128, 256, 512)
 _TERM: Final = re.compile(r"(?:(\d+) )?([a-z]+(?:_a)?)([0-9A-F]*)(?:\*(\d+(?:\.\d+)?))?")
 
@@ -57,6 +63,10 @@ class Core:
     width: int
     forward: int
     l2: int
+    window: int
+    crowding: float
+    waiting: float
+    spill: float
     costs: Mapping[tuple[str, int], Cost]
 
     @property
@@ -106,9 +116,8 @@ def core_named(name: str) -> Core:
     return Core(
         name,
         fields["title"].text(),
-        fields["width"].number(),
-        fields["forward"].number(),
-        fields["l2"].number(),
+        *(fields[key].number() for key in _NUMBERS),
+        *(fields[key].real() for key in _RATES),
         MappingProxyType(costs),
     )
 

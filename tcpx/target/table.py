@@ -99,6 +99,12 @@ class Node:
             raise self.fail("a whole number that is not negative")
         return self.value
 
+    def real(self) -> float:
+        """A number that is not negative."""
+        if not isinstance(self.value, int | float) or isinstance(self.value, bool) or self.value < 0:
+            raise self.fail("a number that is not negative")
+        return float(self.value)
+
     def truth(self) -> bool:
         """True or false."""
         if not isinstance(self.value, bool):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import tcpx
 from tcpx.api import CompileRequest, lowered
+from tcpx.costs.bounds import bound_of
 from tcpx.costs.chains import slowest_cycle
 from tcpx.costs.nests import InnerLoop, nests_of
 from tcpx.costs.ports import cycles_by_port
@@ -97,7 +100,8 @@ def test_a_register_tile_keeps_the_units_busy(target: str, busy: tuple[str, ...]
 
 def test_few_accumulators_wait() -> None:
     found = product(1, 32).iteration
-    assert found.throughput < found.latency == found.cycles == 4.0
+    assert found.throughput < found.latency == 4.0
+    assert found.cycles == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(
@@ -165,3 +169,35 @@ def test_bytes_come_from_where_they_lie() -> None:
     assert bytes_of(2**26) == {"memory": pytest.approx(vectors, rel=0.1)}
     slow = longest(SUM.format(n=2**26, dtype="f32"))
     assert slow.cycles == slow.transfer["memory"] > 10 * slow.iteration.cycles
+
+
+def test_instructions_that_wait_for_operands_keep_iterations_apart() -> None:
+    text = (
+        "func @f(%x: tensor<2048xf32>) -> tensor<2048xf32> {\n"
+        "  %r = tcp.exp(%x) : tensor<2048xf32>\n  tcp.return(%r)\n}\n"
+    )
+    found = longest(text, target="zen4")
+    narrow = replace(found.iteration, core=replace(found.iteration.core, window=16))
+    assert found.iteration.latency == 0.0
+    assert found.iteration.window_cycles < found.iteration.compute_cycles
+    assert narrow.window_cycles == pytest.approx(4 * found.iteration.window_cycles)
+    assert narrow.cycles == pytest.approx(narrow.window_cycles, rel=0.1)
+    assert bound_of(replace(found, iteration=narrow)).what == (
+        "operands that are not there: at most 16 instructions wait at once"
+    )
+
+
+def test_chains_as_long_as_the_ports_are_busy_delay_each_other() -> None:
+    found = product(2, 32, target="zen4").iteration  # four chains of four cycles on two units
+    assert found.compute_cycles == found.latency == 4.0
+    assert found.cycles > 4.8
+
+
+def test_a_mask_of_floats_is_no_operand_in_memory() -> None:
+    text = (
+        "func @f(%x: tensor<2048xf32>, %y: tensor<2048xf32>, %z: tensor<2048xf32>) -> tensor<2048xf32> {\n"
+        "  %c = tcp.less(%x, %y) : tensor<2048xi1>\n  %r = tcp.select(%c, %y, %z) : tensor<2048xf32>\n"
+        "  tcp.return(%r)\n}\n"
+    )
+    found = longest(text, target="x86_avx2").iteration
+    assert found.load_cycles == 2 * found.store_cycles  # x, z, and y twice: in the comparison and in the blend
