@@ -113,13 +113,9 @@ def core_named(name: str) -> Core:
     for held, node in fields["classes"].fields().items():
         for bits, text in _by_width(node).items():
             costs[held, bits] = _cost(text)
-    return Core(
-        name,
-        fields["title"].text(),
-        *(fields[key].number() for key in _NUMBERS),
-        *(fields[key].real() for key in _RATES),
-        MappingProxyType(costs),
-    )
+    numbers = [fields[key].number() for key in _NUMBERS]
+    rates = [fields[key].real() for key in _RATES]
+    return Core(name, fields["title"].text(), *numbers, *rates, costs=MappingProxyType(costs))
 
 
 def _by_width(node: Node) -> dict[int, Node]:
