@@ -13,8 +13,10 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.layouts.account import account
 from tcpx.transform.layouts.assignment import assign
 from tcpx.transform.layouts.choice import Choice
+from tcpx.transform.layouts.costs import is_stored
 
 
 @register
@@ -34,6 +36,8 @@ class AssignLayout(Transform):
 
     Of a function without windows nothing changes. The results of operations that are listed in `pin` keep the order of
     their type, which `transpose_result` may have given them before.
+
+    `tcpx explain` prints the transposes that remain, and each value with its order and what both orders cost.
 
     before:
         func @f(%x: tensor<32x9x9xf32>, %w: tensor<64x32x3x3xf32>) -> tensor<64x7x7xf32> {
@@ -78,5 +82,7 @@ class AssignLayout(Transform):
         choice = Choice(ctx.rewriter.module.reached(args.func("func")), ctx.target, pinned)
         orders = choice.best()
         if orders:
-            assign(ctx.rewriter, choice, orders)
+            remaining = assign(ctx.rewriter, choice, orders)
+            stored = [op.operands[0] for op in remaining if not is_stored(op.operands[0])]
+            ctx.remark(account(choice, orders, stored))
         return ()

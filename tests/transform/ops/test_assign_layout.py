@@ -96,6 +96,17 @@ func @g(%x: tensor<32x7x7xf32>) -> tensor<32x7x7xf32> {
   tcp.return(%r)
 }
 """
+EXPLAINED = """\
+3 transposes while the kernel runs
+  %w: 9216 elements
+  %w: 9216 elements
+  %z.1: 1568 elements
+orders of dims
+  %y.pad: [0, 1, 2] costs 288, [1, 2, 0] 162
+  %y: [1, 2, 0] costs 4.45e+04, [0, 1, 2] 8.32e+04
+  %r: [1, 2, 0] costs 98, [0, 1, 2] 224
+  %z.pad: [1, 2, 0] costs 162, [0, 1, 2] 288
+  %z: [1, 2, 0] costs 4.45e+04, [0, 1, 2] 8.32e+04"""
 
 
 @pytest.mark.parametrize("name", BETWEEN)
@@ -153,6 +164,12 @@ def test_small_work_is_not_worth_transposes() -> None:
         " : tensor<64x64xf32>\n  tcp.return(%y)\n}\n"
     )
     assert refusal(payload, "assign_layout(root)").message == UNCHANGED
+
+
+def test_explained() -> None:
+    done = check(chain(""), "assign_layout(root)", [{}], exact=False)
+    (line,) = done.trace.output
+    assert line.text == EXPLAINED
 
 
 def test_symbolic_sizes() -> None:
