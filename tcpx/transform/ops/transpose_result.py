@@ -24,7 +24,10 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.digits import reread
-from tcpx.transform.editing import replace_with, source_name
+from tcpx.transform.editing import rename_inside, replace_with, source_name
+from tcpx.transform.layouts.orders import Order
+from tcpx.transform.layouts.rebuilding import reordered
+from tcpx.transform.layouts.relations import relation_of
 from tcpx.transform.matching import classes_called, find_match, general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
 
@@ -38,8 +41,10 @@ class TransposeResult(Transform):
     whose tiles can be fused with those of the operation. Several results with one order of dims are all transposed; the
     step returns the transpose of the first.
 
-    With `readers: true`, operations that read the result read it in its new order, each as the nearest class that can;
-    the others read the transpose. If no transpose remains, the step returns the operation itself.
+    With `readers: true`, operations that read the result read it in its new order, each as the nearest class that can.
+    Views and composites of it alone, such as a pad, a slice, a reshape that keeps dims next to each other, or a norm,
+    also have their result in the new order, and so on. The others read the transpose. If no transpose remains, the step
+    returns the operation itself.
 
     before:
         func @f(%x: tensor<[H]x[M]x64xf32>, %w: tensor<[H]x64x32xf32>) -> tensor<[M]x32x[H]xf32> symbols [H, M] {
@@ -110,17 +115,43 @@ class TransposeResult(Transform):
 
 
 def _read_in_order(rewriter: Rewriter, turned: Operation, inward: Sequence[int]) -> bool:
-    """Let structured operations read the source of a transpose, and erase the transpose if it has no other reader.
-    Returns whether it is erased."""
+    """Let operations read the source of a transpose, and erase the transpose if it has no other reader. Structured
+    operations keep the order of their results; those of views and composites are in the new order, and so are their
+    readers in turn. Returns whether the transpose is erased."""
     while found := [(user, index) for user, index in turned.result.uses if _can_reread(user, index)]:
         user, index = found[0]
         if isinstance(user, Structured):
             read = user.maps()[index]
             reread(rewriter, user, index, turned.operands[0], tuple(read[k] for k in inward))
+    for user in turned.result.users:
+        _pass(rewriter, user, turned, tuple(inward))
     if turned.result.uses:
         return False
     rewriter.erase(turned)
     return True
+
+
+def _pass(rewriter: Rewriter, user: Operation, turned: Operation, order: Order) -> None:
+    """Let a view or a composite, all of whose operands are this transpose, read its source; transpose its result."""
+    relation = relation_of(user) if not isinstance(user, Structured) and len(user.results) == 1 else None
+    if relation is None or {*user.operands} != {turned.result}:
+        return
+    slot = len(user.operands)
+    gives = relation.along(0, order, slot) if relation.is_aligned else relation.follow(0, order, slot)
+    if gives is None:
+        return
+    old = user.result
+    made = reordered(user, [turned.operands[0]] * slot, [order] * slot, [gives])
+    rename_inside(rewriter, made, user)
+    rewriter.insert(made, InsertPoint.before(user), source_name(user))
+    rewriter.rename(made, user.name)
+    rewriter.continue_as(user, made)
+    back = new.transpose(made.result, [gives.index(dim) for dim in range(len(gives))])
+    back.stand_for(made)
+    rewriter.insert(back, InsertPoint.after(made), f"{source_name(user)}.turned")
+    rewriter.replace_uses(old, back.result)
+    rewriter.erase(user)
+    _read_in_order(rewriter, back, gives)
 
 
 def _can_reread(user: Operation, index: int) -> bool:

@@ -74,6 +74,31 @@ def test_readers_read_in_the_new_order() -> None:
     assert "tcp.transpose" not in check(ROWS, steps + more, ROW_SIZES).module.text()
 
 
+VIEWS = {
+    "pad": "tcp.pad(%p) {value = 0.0, low = [1, 0]} : tensor<[M + 2]x[N]xf32>",
+    "reverse": "tcp.reverse(%p) {dims = [0]} : tensor<[M]x[N]xf32>",
+    "concat": "tcp.concat(%p, %p) {dim = 1} : tensor<[M]x[2*N]xf32>",
+    "reshape": "tcp.reshape(%p) : tensor<[M]x1x[N]xf32>",
+    "norm": "tcp.layer_norm(%p) {dims = [1], epsilon = 1.0} : tensor<[M]x[N]xf32>",
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_and_composites_pass_it_on(name: str) -> None:
+    rows = VIEWS[name].rpartition("tensor<")[2].split("x")[0]
+    payload = f"""\
+func @rows(%x: tensor<[M]x[N]xf32>) -> tensor<{rows}xf32> symbols [M: 1.., N: 1..] {{
+  %p = tcp.relu(%x) : tensor<[M]x[N]xf32>
+  %v = {VIEWS[name]}
+  %s = tcp.reduce_max(%v) {{dims = {[1, 2] if name == "reshape" else [1]}}} : tensor<{rows}xf32>
+  tcp.return(%s)
+}}
+"""
+    step = 'let p = match one "p" in root\nlet t = transpose_result(p, [d1], readers: true)\nrequire t == p'
+    text = check(payload, step, ({"M": 5, "N": 7}, {"M": 1, "N": 3}, {"M": 2, "N": 1}), exact=False).module.text()
+    assert "tcp.transpose" not in text
+
+
 def test_what_cannot_read_otherwise_reads_the_transpose() -> None:
     payload = ROWS.replace("-> tensor<[M]xf32>", "-> (tensor<[M]xf32>, tensor<[M]x[N]xf32>)").replace(
         "tcp.return(%s)", "tcp.return(%s, %r)"
