@@ -101,6 +101,13 @@ class Sites:
         """Bytes that all of the kernel touches."""
         return _together(list(self.found.values()), lambda _: 0)
 
+    def once(self) -> int:
+        """Bytes that move if all that it touches comes, and goes back, once."""
+        held: dict[int, int] = {}
+        for site in self.found.values():
+            held[id(site.buffer)] = max(held.get(id(site.buffer), 0), site.bytes(0) * site.moved)
+        return sum(held.values())
+
     def traffic(self, capacity: int) -> float:
         """Bytes that come from beyond a cache of this capacity while it runs, when it ran before.
 

@@ -26,7 +26,7 @@ from tcpx.payload.ops.memory import At
 from tcpx.payload.runs import bound
 from tcpx.payload.sizes import Dim, Size, evaluate, to_text, variables
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, dtype_of
+from tcpx.payload.types import BufferType, VectorType, dtype_of
 from tcpx.records import frozen
 from tcpx.target import InstructionRow, Target
 from tcpx.target.c_types import FLOAT_BITS
@@ -36,6 +36,8 @@ _REGROUPED: Final = ("a + b", "a & b", "a | b", "a ^ b")
 """Operations on integers that compilers compute in another order, so that a chain of several waits for one."""
 _OPERATIONS: Final = 1.6
 """Operations of the expansion of a function that an instruction does: some multiply and add."""
+_MOSTLY: Final = 0.5
+"""The part of a call from which it counts as one that is in a loop."""
 _CHEAPER_LOADED: Final = ("convert_widened",)
 """Classes whose instructions take less of an operand in memory, which has the lanes where they are needed."""
 _SPLAT: Final = "splat"
@@ -84,6 +86,7 @@ class _Iteration:
     pressure: Pressure = field(default_factory=lambda: defaultdict(float))
     classes: Counter[str] = field(default_factory=Counter[str])
     places: float = 0.0
+    has_calls: bool = False
     bytes: int = 0
     widest: int = 0
     waiting: float = 0.0
@@ -270,6 +273,7 @@ class _Iteration:
             if not is_memory and (not roots.keys() & moving or self._is_counted(op, row, number, roots)):
                 continue
             count = folded if folded and step.name == "load" else step.lanes
+            self.has_calls |= step.name in CALLS and part > _MOSTLY
             name = f"{step.name}_load" if in_memory and step.name in _CHEAPER_LOADED else step.name
             self._use(name, step.bits, count * part, 0 if folded and step.name == "load" else count * part)
             self.widest = max(self.widest, step.bits)
@@ -341,6 +345,9 @@ class _Iteration:
         needed = Registers(loop, self.rows, self.varying, self.repeated, folded).needed()
         spilled = max(0, needed.most - self.target.vector_registers)
         stored = max(0, spilled - needed.constant)
+        if self.has_calls:  # a function of C's library keeps no vector
+            stored = max(stored, sum(isinstance(dest.type, VectorType) for dest in loop.destinations))
+            spilled = max(spilled, stored)
         self._use("load", self.target.vector_bits, spilled, 0)
         self._use("store", self.target.vector_bits, stored, stored)
         return stored

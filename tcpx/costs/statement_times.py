@@ -152,28 +152,33 @@ def statement_times(
     for run in kernel:
         _add(run, found.setdefault(run.statement, StatementTime()), threads, origins)
     for time in found.values():
-        time.near = time.sites.traffic(target.l1) / rate_of(target, "l2") / threads
+        time.near = time.sites.traffic(_held(target.l1)) / rate_of(target, "l2") / threads
         time.memory = max(time.near, _memory_time(time.sites, target, threads))
         touched = time.sites.footprint()
         (load,) = core_named(target.core).cost("load", target.vector_bits).uses
         vectors = touched / (target.vector_bits // 8)
         time.least_accesses = vectors * load.cycles / len(load.ports) / threads
-        time.least_memory = min(time.memory, _time_of_bytes(touched, target, threads))
+        time.least_memory = min(time.memory, _time_of_bytes(touched, time.sites.once(), target, threads))
     return found
 
 
-def _time_of_bytes(touched: int, target: Target, threads: int) -> float:
-    """The cycles in which so many bytes arrive from the smallest level that has room for them."""
-    if touched <= target.l1:
+def _held(capacity: int) -> int:
+    """Bytes of which a cache still has most: where they are a little more than its size, a few of its sets overflow."""
+    return capacity + capacity // 8
+
+
+def _time_of_bytes(touched: int, moved: int, target: Target, threads: int) -> float:
+    """The cycles in which so many bytes are moved from and to the smallest level that has room for what is touched."""
+    if touched <= _held(target.l1):
         return 0.0
-    level = "l2" if touched <= target.l2 else "l3" if touched <= target.l3 else "memory"
-    return touched / (rate_of(target, level) * threads)
+    level = "l2" if touched <= _held(target.l2) else "l3" if touched <= _held(target.l3) else "memory"
+    return moved / (rate_of(target, level) * threads)
 
 
 def _memory_time(sites: Sites, target: Target, threads: int) -> float:
     """The cycles in which bytes arrive from beyond the second cache."""
     levels = {"l3": target.l2, "memory": target.l3}
-    return max(sites.traffic(size) / rate_of(target, level) for level, size in levels.items()) / threads
+    return max(sites.traffic(_held(size)) / rate_of(target, level) for level, size in levels.items()) / threads
 
 
 @dataclass(slots=True)
@@ -197,6 +202,8 @@ class _Block:
     slots: float = 0.0
     repeated: dict[tuple[Location | None, int], float] = field(default_factory=dict[tuple[Location | None, int], float])
     """What operations on elements have of it, by place and origin."""
+    has_extracts: bool = False
+    """Whether an element is taken, or computed, of a vector."""
     has_inserts: bool = False
     divided: dict[Location | None, float] = field(default_factory=dict[Location | None, float])
     """Divisions by what is in all lanes, of those that are `slow`."""
@@ -219,6 +226,8 @@ class _Block:
         slots, place = _slots(op, run), op.written_at
         self.slots += slots
         self.has_inserts |= isinstance(op, Insert)
+        if op.results and not isinstance(op, OnSubset) and not isinstance(op.results[0].type, VectorType):
+            self.has_extracts |= any(isinstance(value.type, VectorType) for value in op.operands)
         is_read = isinstance(op, Read | Gather)
         self.reads += slots if is_read else 0.0
         self.origin |= origin
@@ -255,7 +264,7 @@ def _add(run: Run, time: StatementTime, threads: int, origins: Dependence) -> No
         time.copied_bytes += block.copied * run.times if block.is_copy else 0
         total = sum(block.single.values())
         for place, part in block.single.items() if total else ():
-            is_combined = block.arithmetic and not block.has_inserts
+            is_combined = block.has_extracts and not block.has_inserts
             what = "copies" if block.is_copy else "combined" if is_combined else "scalar"
             what = "waits" if is_scan(run) and found.latency > found.throughput else what
             time.lose(what, place, (now - after) * times * part / total)
