@@ -68,8 +68,9 @@ def judge(programs: Sequence[SlowProgram]) -> None:
         stated = f"{program.factor:7.2f} {factor:7.2f} {factor / program.factor:6.2f}"
         print(f"{'   ' if right else 'NO '}{program.name:34} {stated} {', '.join(program.causes)} | {found}")
     within = sum(1 / WITHIN <= quotient <= WITHIN for quotient in quotients)
-    print(f"{named} of {len(programs)} are named with a right cause, {within} with a right factor", end=", ")
-    print(f"which half of them miss by less than {exp(median(abs(log(quotient)) for quotient in quotients)):.2f} times")
+    print(f"{named} of {len(programs)} are named with a right cause, {within} with a right factor")
+    if quotients:
+        print(f"half of the factors miss by less than {exp(median(abs(log(each)) for each in quotients)):.2f} times")
 
 
 def followed(remarks: Sequence[tcpx.Diagnostic]) -> float:

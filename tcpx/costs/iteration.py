@@ -377,6 +377,11 @@ class _Iteration:
             name: self.depths.get(self.repeated.get(value, value), 0.0)
             for name, value in values_by_placeholder(op, row)
         }
+        lanes = self.form.lanes
+        if lanes > 1 and row.kind in LANE_BY_LANE:
+            self.depths.update(dict.fromkeys(op.results, max(given.values(), default=0.0)))
+            return
+        part = self.form.parts.get(op, 1.0) / (lanes if is_on_elements(row) else 1)
         loads = [step for step, _ in use.steps if step.name.endswith("load")]
         depth = max((self.uses.core.cost(step.name, step.bits).latency for step in loads), default=0.0)
         results = (given[name] + cycles for name, cycles in use.latencies.items() if name in given)
@@ -384,7 +389,7 @@ class _Iteration:
         for step, starts in use.steps:
             if step.bits >= FLOAT_BITS and step.name not in MEMORY:
                 waits = (given[name] + cycles for name, cycles in starts.items() if name in given)
-                self.waiting += max(waits, default=0.0)
+                self.waiting += max(waits, default=0.0) * part
 
     def _waits_of(self, op: Operation, row: InstructionRow) -> Waits:
         latencies = self.uses.of(row).latencies

@@ -67,19 +67,19 @@ class LoopCycles:
 
     def _throughput(self, divider: float) -> float:
         parts = self.compute_cycles, divider, self.load_cycles, self.store_cycles, self.entry
-        return _mean((*parts, self.window_cycles), self.core.crowding) + self.core.spill * self.spilled
+        return crowded((*parts, self.window_cycles), self.core.crowding) + self.core.spill * self.spilled
 
     def without_divider(self, part: float) -> float:
         """Cycles that it takes if so much of what the divider does were products."""
-        return _mean((self._throughput(self.divider_cycles * (1 - part)), self.latency), self.core.waiting)
+        return crowded((self._throughput(self.divider_cycles * (1 - part)), self.latency), self.core.waiting)
 
     @property
     def cycles(self) -> float:
         """Cycles that it takes with all data in the first cache."""
-        return _mean((self.throughput, self.latency), self.core.waiting)
+        return crowded((self.throughput, self.latency), self.core.waiting)
 
 
-def _mean(parts: Sequence[float], exponent: float) -> float:
+def crowded(parts: Sequence[float], exponent: float) -> float:
     """The largest part, and more where others are nearly as large."""
     most = max(parts)
     return most * sum((part / most) ** exponent for part in parts) ** (1 / exponent) if most else 0.0

@@ -5,7 +5,7 @@ from typing import Final
 
 from tcpx.costs.dependence import Dependence
 from tcpx.costs.footprint import WRITTEN
-from tcpx.costs.loop_cycles import CROWDING
+from tcpx.costs.loop_cycles import crowded
 from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Statement, runs
 from tcpx.costs.work import Place, PlaceWork, account
@@ -135,8 +135,9 @@ class _Judged:
         """What the machine could do at most with the same operations."""
         time, excess = self.time, sum(each.excess for each in self.work.values() if each.asked)
         asked = 1 - excess / self.issued if self.issued else 1.0
-        busy = (time.arithmetic * asked, time.least_accesses)
-        least = max(sum(part**CROWDING for part in busy) ** (1 / CROWDING), time.least_memory, time.gathers)
+        crowding = core_named(self.target.core).crowding
+        busy = crowded((time.arithmetic * asked, time.least_accesses), crowding)
+        least = max(busy, time.least_memory, time.gathers)
         text = f"{time.total / max(least, 1e-9):.1f} times the least that the machine needs"
         if time.memory > time.compute:
             near = 0.0 if time.is_revisited(self.target.l1) else time.near

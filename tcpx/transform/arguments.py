@@ -305,13 +305,17 @@ class TransformContext:
             )
         )
 
-    def warn(self, message: str, op: Operation, required: str, found: str, fix: str | None = None) -> None:
+    def warn(
+        self, message: str, op: Operation, required: str, found: str, fix: str | None = None, cause: str = ""
+    ) -> None:
         """Say that the step does what is hardly meant. Of all copies of an operation the first one that says so does:
         the message names no copy."""
         if all(message != known.message for known in self.warnings):
             place = op.written_at
             self.warnings.append(
-                Diagnostic(message, Kind.WARNING, self.location, place, required=required, found=found, fix=fix)
+                Diagnostic(
+                    message, Kind.WARNING, self.location, place, required=required, found=found, fix=fix, cause=cause
+                )
             )
 
     def refuse_since(

@@ -137,6 +137,7 @@ def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -
             required=f"at most {most}, {source}",
             found=f"{dim}: {to_text(size)}" + (f", of which {least - most} are padding" if tail == "pad" else ""),
             fix=f"[{dim}: {most}]" if tail != "pad" and most > 0 and not around else None,
+            cause="padding" if tail == "pad" else "",
         )
     elif around and is_less_equal(extent, size) is True:
         ctx.warn(
