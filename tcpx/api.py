@@ -217,12 +217,15 @@ def _check_request(request: CompileRequest, threads: int) -> None:
 def lowered(request: CompileRequest, target: Target, threads: int, sizes: Mapping[str, int] | None = None) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes; `sizes` are those at which remarks judge it."""
     _check_request(request, threads)
-    module = with_strides(request.module) if request.strided else copy_module(request.module)
+    written = module_of(request.module)
+    module = with_strides(written) if request.strided else copy_module(written)
     if not request.contract:
         forbid_contraction(module)
     program = program_or_default(request.schedule)
     with phase("schedule"):
-        return run_and_lower(module, program, target, threads=threads, params=request.params, sizes=sizes)
+        return run_and_lower(
+            module, program, target, threads=threads, params=request.params, sizes=sizes, written=written
+        )
 
 
 def _requests_of(given: object) -> list[CompileRequest]:

@@ -7,9 +7,9 @@ from tcpx.costs.dependence import Dependence
 from tcpx.costs.footprint import WRITTEN
 from tcpx.costs.loop_cycles import crowded
 from tcpx.costs.statement_times import StatementTime, statement_times
-from tcpx.costs.visits import Statement, runs
+from tcpx.costs.visits import Run, Statement, runs
 from tcpx.costs.work import Place, PlaceWork, account
-from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
+from tcpx.payload.diagnostics import Diagnostic, Kind
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.remarks import causes
@@ -24,6 +24,7 @@ from tcpx.remarks.causes import (
     Cause,
 )
 from tcpx.remarks.request import PayloadWork
+from tcpx.remarks.written import Written
 from tcpx.target import Target
 from tcpx.target.cores import core_named
 
@@ -36,13 +37,15 @@ _ALL: Final = 0.95
 @frozen
 class Finding:
     """A statement that is slow: the cause, the place of the payload, by what factor the kernel would be faster without,
-    and what was found."""
+    what was found, and what the statement and the kernel run."""
 
     statement: Statement
     cause: Cause
     place: Place
     factor: float
     found: str
+    runs: Sequence[Run]
+    kernel: Sequence[Run]
 
 
 @frozen
@@ -67,9 +70,10 @@ def findings(module: Module, payload: PayloadWork, target: Target, threads: int)
         judged = _Judged(time, work.get(statement, {}), payload, target, threads, before)
         for those in (judged.specific(), judged.passes(), judged.general()):
             worst = _worst(those, time.total, whole)
+            own = [run for run in kernel if run.statement == statement] if worst else []
             for each in worst:
                 factor = whole / max(whole - time.total + each.after, 1e-9)
-                found.append(Finding(statement, each.cause, each.place, factor, each.found))
+                found.append(Finding(statement, each.cause, each.place, factor, each.found, own, kernel))
             if worst:
                 break
         before.append(time)
@@ -259,22 +263,27 @@ def _largest(places: Mapping[Place, float]) -> Place:
     return max(places, key=lambda place: places[place])
 
 
-def remarks_on(module: Module, payload: PayloadWork, target: Target, threads: int) -> list[Diagnostic]:
-    """A remark for each slow statement of a lowered module."""
-    return [_remark(found) for found in findings(module, payload, target, threads)]
+def remarks_on(
+    module: Module, payload: PayloadWork, target: Target, threads: int, written: Written
+) -> list[Diagnostic]:
+    """A remark for each slow statement of a lowered module, with a hint on what was written."""
+    return [_remark(found, payload, written) for found in findings(module, payload, target, threads)]
 
 
-def _remark(found: Finding) -> Diagnostic:
+def _remark(found: Finding, payload: PayloadWork, written: Written) -> Diagnostic:
     cause = found.cause
     name = found.statement.name or f"@{found.statement.function}"
     factor = f"{found.factor:.1f}" if found.factor <= MOST_FACTOR else f"more than {MOST_FACTOR}"
+    hint = written.hint(cause, found.place, found.runs, found.kernel, payload)
     return Diagnostic(
         f"`{name}` {cause.means}: without that, the kernel would be {factor} times as fast",
         Kind.WARNING,
+        schedule=hint.schedule,
         payload=found.place,
         required=cause.required,
         found=found.found,
-        fix=Direction(cause.fix),
+        notes=hint.notes,
+        fix=hint.fix,
         cause=cause.name,
         factor=round(min(found.factor, MOST_FACTOR), 3),
     )

@@ -10,6 +10,7 @@ from tcpx.costs.forwarding import PayloadPlaces
 from tcpx.costs.operations import CAST, WIDENED, WIDENED_BITS
 from tcpx.costs.work import Asked, Place, asked_for
 from tcpx.payload.evaluator import bind_strides
+from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
 from tcpx.payload.ops.movement import Broadcast
@@ -98,25 +99,60 @@ def _names(type_: TensorType) -> set[str]:
     return {leaf.name for dim in shape_of(type_) for leaf in leaves(dim).values()}
 
 
+Named = tuple[Value, tuple[str, ...]]
+"""A factor of a sum of products, and the dims of the sum that its dims are."""
+
+
 def _is_dot(op: Operation, target: Target) -> bool:
     """Whether an operation adds products whose factors were narrow integers before they were cast, of which the target
     multiplies several at once."""
-    if not isinstance(op, Structured) or not op.reduces or len(op.results) != 1 or op.neutral() != 0:
+    factors = _factors(op)
+    if len(factors) != 2:
         return False
+    first, second = (dtype_of(_before_casts(value).type).name for value in factors)
+    pairs = (first, second), (second, first), (WIDENED, WIDENED)
+    return any(target.dot_width(lhs, rhs, SUMS) > 1 for lhs, rhs in pairs)
+
+
+def _factors(op: Operation) -> list[Value]:
+    """The factors of a sum of products of narrow integers; none of anything else."""
+    if not isinstance(op, Structured) or not op.reduces or len(op.results) != 1 or op.neutral() != 0:
+        return []
     factors = list(op.inputs)
     if not is_multiply_accumulate(op):
         product = _before_movement(factors[0]).defining_op if len(factors) == 1 else None
         if not isinstance(product, Elementwise) or product.semantics != PRODUCT or combiner_of(op).semantics != SUM:
-            return False
+            return []
         factors = list(product.operands)
     dtypes = [dtype_of(_before_casts(value).type) for value in factors]
-    if not all(dtype.is_integer and dtype.bits < WIDENED_BITS for dtype in dtypes):
-        return False
-    if len(dtypes) != 2:
-        return False
-    first, second = (dtype.name for dtype in dtypes)
-    pairs = (first, second), (second, first), (WIDENED, WIDENED)
-    return any(target.dot_width(lhs, rhs, SUMS) > 1 for lhs, rhs in pairs)
+    return factors if all(dtype.is_integer and dtype.bits < WIDENED_BITS for dtype in dtypes) else []
+
+
+def narrow_product(op: Operation) -> tuple[Named, Named, tuple[str, ...]] | None:
+    """The narrow factors of a sum of products with their dims, and the dims of the result; None where dims do not say
+    what is multiplied."""
+    factors = _factors(op)
+    if len(factors) != 2 or not isinstance(op, Structured):
+        return None
+    out = map_dims(op.result_map())
+    maps = [map_dims(each) for each in op.maps()]
+    if len(maps) == 1:  # of products that are written as an operation of their own
+        maps = [maps[0], maps[0]]
+    named = [_dims_before(value, dims) for value, dims in zip(factors, maps, strict=True) if dims is not None]
+    first, second = (*named, None, None)[:2]
+    return (first, second, out) if first is not None and second is not None and out is not None else None
+
+
+def _dims_before(value: Value, dims: tuple[str, ...]) -> Named | None:
+    """The narrow value that another one is a cast or broadcast of, and its dims; None after other movements."""
+    while (op := value.defining_op) is not None:
+        if isinstance(op, Broadcast):
+            dims = tuple(dims[k] for k in op.places_of_dims)
+        elif not isinstance(op, Elementwise) or op.semantics != CAST:
+            break
+        value = op.operands[0]
+    is_narrow = dtype_of(value.type).is_integer and dtype_of(value.type).bits < WIDENED_BITS
+    return (value, dims) if is_narrow else None
 
 
 def _before_movement(value: Value) -> Value:

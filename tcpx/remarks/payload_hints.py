@@ -1,0 +1,326 @@
+"""Fixes of slow statements in the payload: what to write in place of a statement, or the smallest schedule that does
+it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from tcpx.costs.visits import Run
+from tcpx.payload.diagnostics import Location
+from tcpx.payload.interfaces import IteratorKind, Structured
+from tcpx.payload.ir import Module, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.division import Mod
+from tcpx.payload.ops.elementwise import Div
+from tcpx.payload.ops.generic import Generic
+from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.ops.movement import Broadcast, Fill
+from tcpx.payload.ops.power import Pow
+from tcpx.payload.ops.reduce import Reduce
+from tcpx.payload.ops.scan import Scan
+from tcpx.payload.short_operands import Repeated, operand_text, short_operands
+from tcpx.payload.text.printer import attribute_text, print_operation
+from tcpx.payload.types import ScalarType, Type, dtype_of, like, shape_of, si32
+from tcpx.payload.value_ranges import value_range
+from tcpx.remarks import causes
+from tcpx.remarks.causes import Cause
+from tcpx.remarks.hints import Hint, lines_named
+from tcpx.remarks.request import PayloadWork, narrow_product
+from tcpx.transform.language_versions import NEWEST
+
+ROUNDS: Final = "the result may round differently"
+MOST_FACTORS: Final = 8
+"""The largest exponent that is written as products."""
+
+
+class PayloadHints:
+    """A payload as it was written, and what repairs statements of it that are slow."""
+
+    def __init__(self, module: Module, payload: PayloadWork) -> None:
+        self.module, self.payload = module, payload
+
+    def hint(self, cause: Cause, at: Location | None, *, is_scheduled: bool) -> Hint | None:
+        """What to write in place of the statement at a place, or around it, or a schedule for it unless it has one;
+        None where no text is known."""
+        op = self._op_at(at)
+        if op is None:
+            return None
+        if cause is causes.RECOMPUTATION:
+            return self._before_broadcast(op) or self._before_loop(op)
+        if cause is causes.DIVISIONS:
+            return self._reciprocal(op)
+        if cause is causes.DOT_PRODUCT:
+            return self._narrow_product(op)
+        if cause is causes.SCALAR:
+            return self._products(op) or self._commutative(op) or self._in_32_bits(op)
+        if cause is causes.WAITS:
+            return self._reduced_rows(op) or (_in_lanes(op) if not is_scheduled else None)
+        return None
+
+    def constants(self, at: Location | None, runs: Sequence[Run]) -> list[str]:
+        """The names of the values that are constant and are computed here, and are read by what is not constant."""
+        places = {at, *(op.written_at for run in runs for op in run.ops)}
+        body = self.module.main.body.ops
+        constant: dict[Operation, set[Location | None]] = {}
+        for op in body:
+            made = [value.defining_op for inner in op.walk() for value in inner.operands]
+            outside = [each for each in made if each is None or each.parent is op.parent]
+            known = [constant[each] for each in outside if each in constant]
+            if op.results and len(known) == len(outside) and not any(isinstance(each, Loop) for each in op.walk()):
+                constant[op] = {op.location}.union(*known)
+        read = [op for op in constant if any(user not in constant for value in op.results for user in value.users)]
+        folded = [op for op in read if not isinstance(op, Const) and any(v.defining_op for v in op.operands)]
+        return [op.name for op in folded if op.name and self._reaches(op, constant[op], places)]
+
+    def _reaches(self, op: Operation, cone: set[Location | None], places: set[Location | None]) -> bool:
+        """Whether what a value is computed of is computed at one of the places, or is read there."""
+        readers = {user.location for value in op.results for user in value.users}
+        return not places.isdisjoint(cone) or not places.isdisjoint(readers)
+
+    def _op_at(self, at: Location | None) -> Operation | None:
+        """The operation that is written at a place, after those that are written in its operands."""
+        ops = [op for func in self.module.funcs.values() for op in func.walk() if at is not None and op.location == at]
+        return ops[-1] if ops and ops[-1].results else None
+
+    # -- fewer operations --------------------------------------------------------------------------------------------
+
+    def _before_broadcast(self, op: Operation) -> Hint | None:
+        """An operation on broadcasts, as the broadcast of the operation."""
+        if op.written_at not in self.payload.copies or op.regions or len(op.results) != 1:
+            return None
+        texts, found = dict(_texts(op)), list[Broadcast]()
+        for k, value in enumerate(op.operands):
+            made = value.defining_op
+            if isinstance(made, Broadcast):
+                found.append(made)
+                texts[k] = f"%{made.operands[0].name}"
+            elif not isinstance(value.type, ScalarType) and not isinstance(made, Fill | Const):
+                return None
+        dims = {each.places_of_dims for each in found}
+        if len(dims) != 1:
+            return None
+        name, type_ = op.results[0].name, op.results[0].type
+        once = like(type_, shape_of(found[0].operands[0].type), dtype_of(type_))
+        (places,) = dims
+        return _in_place(
+            [
+                _statement(f"{name}.once", op, texts.values(), once),
+                f"%{name} = tcp.broadcast(%{name}.once) {{dims = {list(places)}}} : {type_}",
+            ]
+        )
+
+    @staticmethod
+    def _before_loop(op: Operation) -> Hint | None:
+        """What no iteration of a loop of the payload changes, computed before it."""
+        loops = [outer for outer in op.ancestors() if isinstance(outer, Loop)]
+        loop = loops[0] if loops else op if isinstance(op, Loop) else None
+        if loop is None or loop.location is None:
+            return None
+        moved = _invariant(loop)
+        lines = {line for each in moved for line in _lines_of(each.location)}
+        if not any(not isinstance(each, Const) for each in moved) or not lines:
+            return None
+        texts = [print_operation(each) for each in moved]
+        where = f"in place of {lines_named(lines)} of the payload write before line {loop.location.line}:"
+        return Hint("\n".join((where, *texts)))
+
+    # -- cheaper operations ------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _reciprocal(op: Operation) -> Hint | None:
+        """A product with the reciprocal of what is broadcast."""
+        divisor = op.operands[1].defining_op if isinstance(op, Div) else None
+        if not isinstance(divisor, Broadcast):
+            return None
+        name, source = op.results[0].name, divisor.operands[0]
+        factor = operand_text(Repeated(op.results[0], divisor.places_of_dims)).replace(f"%{name}", f"%{name}.factor")
+        return _in_place(
+            [
+                f"%{name}.factor = tcp.reciprocal(%{source.name}) : {source.type}",
+                f"%{name} = tcp.mul({_texts(op)[0]}, {factor}) : {op.results[0].type}",
+            ],
+            ROUNDS,
+        )
+
+    @staticmethod
+    def _products(op: Operation) -> Hint | None:
+        """A power with a small exponent, as products."""
+        exponent = op.operands[1].defining_op if isinstance(op, Pow) else None
+        number = exponent.attributes.get("value") if isinstance(exponent, Fill | Const) else None
+        if not isinstance(number, int | float) or not 2 <= number <= MOST_FACTORS or number != int(number):
+            return None
+        name, type_, base = op.results[0].name, op.results[0].type, _texts(op)[0]
+        names = [base, *(f"%{name}.{k}" for k in range(2, int(number))), f"%{name}"]
+        lines = [f"{made} = tcp.mul({before}, {base}) : {type_}" for before, made in pairwise(names)]
+        return _in_place(lines, ROUNDS if dtype_of(type_).is_float else "")
+
+    @staticmethod
+    def _commutative(op: Operation) -> Hint | None:
+        """A reduction to several results whose partial results may be combined in any order."""
+        if not isinstance(op, Generic) or not op.reduces or len(op.regions) == 1 or op.is_declared_commutative:
+            return None
+        text = print_operation(op).replace("{iterators", "{commutative = true, iterators", 1)
+        return _in_place([text], "only if partial results may be combined in any order: equal ones, too")
+
+    @staticmethod
+    def _reduced_rows(op: Operation) -> Hint | None:
+        """A reduction over rows of the transpose, where what is not reduced is too short for vectors."""
+        if not isinstance(op, Reduce) or set(op.attributes) != {"dims"} or len(op.operands) != 1:
+            return None
+        shape, reduced = shape_of(op.operands[0].type), op.reduced
+        order = [*(k for k in range(len(shape)) if k not in reduced), *reduced]
+        if order == list(range(len(shape))):
+            return None
+        source, result = op.operands[0], op.results[0]
+        type_ = like(source.type, tuple(shape[k] for k in order), dtype_of(source.type))
+        name, dims = result.name, list(range(len(shape) - len(reduced), len(shape)))
+        return _in_place(
+            [
+                f"%{name}.rows = tcp.transpose(%{source.name}) {{permutation = {order}}} : {type_}",
+                f"%{name} = {op.opcode}(%{name}.rows) {{dims = {dims}}} : {result.type}",
+            ],
+            ROUNDS if dtype_of(result.type).is_float else "",
+        )
+
+    def _in_32_bits(self, op: Operation) -> Hint | None:
+        """An operation on integers, in the integers of which targets have vectors for all operations."""
+        values = [value for value in (*op.operands, *op.results) if not isinstance(value.type, ScalarType)]
+        own = {dtype_of(value.type) for value in values if dtype_of(value.type).is_integer}
+        changed = {dtype for dtype in own if dtype.bits != si32.bits and dtype.bits > 1}
+        if isinstance(op, Loop) or op.regions or not changed:
+            return None
+        inputs = [value for value in op.operands if dtype_of(value.type) in changed and not self._is_index(op, value)]
+        results = [value for value in op.results if inputs and dtype_of(value.type) == dtype_of(inputs[0].type)]
+        if not inputs or not results or not all(map(_fits, (*inputs, *results))):
+            return None
+        texts, name = _texts(op), op.results[0].name
+        lines: list[str] = []
+        for k, value in enumerate(op.operands):
+            if value in inputs and not isinstance(value.defining_op, Fill | Const):
+                texts[k] = f"%{name}.{k}"
+                lines.append(f"{texts[k]} = tcp.cast(%{value.name}) : {_as_si32(value.type)}")
+        made = [f"{value.name}.wide" if value in results else value.name for value in op.results]
+        types = [_as_si32(value.type) if value in results else value.type for value in op.results]
+        lines.append(_statement(", %".join(made), op, texts.values(), *types))
+        lines += [f"%{value.name} = tcp.cast(%{value.name}.wide) : {value.type}" for value in results]
+        return _in_place(lines)
+
+    @staticmethod
+    def _is_index(op: Operation, value: Value) -> bool:
+        return isinstance(op, Structured) and any(op.operands[k] is value for k in op.index_operands())
+
+    @staticmethod
+    def _narrow_product(op: Operation) -> Hint | None:
+        """A contraction of narrow integers, which targets multiply several at once, summed in 32 bits."""
+        factors = narrow_product(op)
+        if factors is None or len(op.results) != 1:
+            return None
+        (lhs, lhs_dims), (rhs, rhs_dims), out = factors
+        name, type_ = op.results[0].name, op.results[0].type
+        sums = _as_si32(type_)
+        same = sums == type_
+        made = name if same else f"{name}.sums"
+        roles = {"lhs": lhs_dims, "rhs": rhs_dims, "out": out}
+        attributes = ", ".join(f"{role} = {json.dumps(list(dims))}" for role, dims in roles.items())
+        lines = [f"%{made} = tcp.contract(%{lhs.name}, %{rhs.name}) {{{attributes}}} : {sums}"]
+        lines += [] if same else [f"%{name} = tcp.cast(%{made}) : {type_}"]
+        note = "" if same else "the sums must fit 32 bits"
+        return _in_place(lines, note)
+
+
+def folding(names: Iterable[str]) -> Hint:
+    """The smallest schedule that computes values at compile time."""
+    return _whole_schedule([f'constant_fold(match one "{name}" in root)' for name in names])
+
+
+def _whole_schedule(lines: Iterable[str], note: str = "") -> Hint:
+    """The smallest schedule that does what no default does, and the default for all else."""
+    text = "\n".join(
+        (
+            f"language {NEWEST}",
+            'import "default.tcps" as default',
+            "schedule s(root: func) {",
+            *(f"  {line}" for line in lines),
+            "  default.rest(root)",
+            "}",
+        )
+    )
+    return Hint(f"give it the schedule:\n{text}", notes=(note,) if note else ())
+
+
+def _in_lanes(op: Operation) -> Hint | None:
+    """A schedule for an operation whose iterations follow each other: several rows side by side, else, of a scan that
+    may round differently, several elements of a row."""
+    if not isinstance(op, Structured) or not op.is_sequential:
+        return None
+    rows = [each.name for each in op.iterators() if each.kind is IteratorKind.PARALLEL]
+    steps = [each.name for each in op.iterators() if each.kind is IteratorKind.SEQUENTIAL]
+    lanes = f"lanes({dtype_of(op.results[0].type).name})"
+    head, tail = f'let x = match one "{op.name}" in root', ["vectorize(i)", "hoist_accumulator(x, out_of: i)"]
+    if rows and len(steps) == 1:
+        tiles = f"{rows[-1]}: {lanes}, {steps[0]}: {lanes}"
+        return _whole_schedule([head, f"let _, i = tile(x, [{tiles}], tail: pad)", *tail])
+    if len(steps) != 1 or not isinstance(op, Scan):
+        return None
+    in_lanes = f"scan_in_lanes(x, {steps[0]}, reassociate: true)"
+    return _whole_schedule([head, in_lanes, f"let i = tile(x, [{steps[0]}: 4 * {lanes}], tail: pad)", *tail], ROUNDS)
+
+
+def _in_place(lines: Sequence[str], note: str = "") -> Hint:
+    text = "\n".join(("in place of this statement of the payload write:", *lines))
+    return Hint(text, notes=(note,) if note else ())
+
+
+def _texts(op: Operation) -> dict[int, str]:
+    """The operands of an operation as they are written, by their numbers."""
+    short = short_operands(op)
+    return {k: operand_text(short.get(k, value)) for k, value in enumerate(op.operands)}
+
+
+def _statement(name: str, op: Operation, operands: Iterable[str], *types: Type) -> str:
+    """The statement of an operation with other operands and types."""
+    attributes = ", ".join(f"{key} = {attribute_text(value)}" for key, value in op.attributes.items())
+    extra = f" {{{attributes}}}" if attributes else ""
+    return f"%{name} = {op.opcode}({', '.join(operands)}){extra} : {', '.join(map(str, types))}"
+
+
+def _lines_of(place: Location | None) -> range:
+    return range(place.line, max(place.end_line, place.line) + 1) if place is not None else range(0)
+
+
+def _invariant(loop: Loop) -> list[Operation]:
+    """The operations in the body of a loop that compute the same in each iteration."""
+    varying: set[Value] = {value for block in (loop.body,) for value in block.args}
+    variable = re.compile(rf"(?<![\w.]){re.escape(loop.var.name)}(?![\w.])")
+    found: list[Operation] = []
+    for op in loop.body.ops:
+        reads = {value for inner in op.walk() for value in inner.operands}
+        is_alike = op.results and not isinstance(op, StYield | Loop) and reads.isdisjoint(varying)
+        if is_alike and not variable.search(print_operation(op)):
+            found.append(op)
+        else:
+            varying.update(op.results)
+    for op in reversed(found):
+        is_short = not op.operands or isinstance(op, Broadcast)  # may be written in the statement of its user
+        if is_short and not any(user in found for value in op.results for user in value.users):
+            found.remove(op)
+    return found
+
+
+def _as_si32(type_: Type) -> Type:
+    return like(type_, shape_of(type_), si32)
+
+
+def _fits(value: Value) -> bool:
+    """Whether 32 bits hold all elements of a value."""
+    known = value_range(value)
+    if known is None or not isinstance(known[0], int) or not isinstance(known[1], int):
+        return False
+    op = value.defining_op
+    if isinstance(op, Mod) and dtype_of(value.type).bits > si32.bits:
+        return _fits(op.operands[1])  # a remainder is smaller than the divisor
+    return known[0] >= si32.minimum and known[1] - 1 <= si32.maximum

@@ -1,0 +1,86 @@
+"""Hints of remarks can be followed: the remark is gone, and the results are the same."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import numpy as np
+import pytest
+
+import tcpx
+from benchmarks.slow_programs.programs import Array, SlowProgram, slow_programs
+from tests.remarks.follow import Texts, followed
+
+TARGET: Final = "x86_avx512"
+"""Nothing is run on it: remarks are a model's."""
+FOLLOWED: Final = {
+    "padding": 4,
+    "recomputation": 8,
+    "element_copy": 5,
+    "constant_work": 8,
+    "scalar": 8,
+    "fallback": 4,
+    "dot_product": 4,
+    "below_limit": 12,
+}
+"""How many slow programs have a remark that is gone where its hint is followed, by their main causes; more are
+welcome."""
+
+
+def remarks(program: SlowProgram, texts: Texts) -> list[tcpx.Diagnostic]:
+    module = tcpx.parse(texts.payload, constants=program.stored())
+    schedule = None if texts.schedule is None else tcpx.parse_schedule(texts.schedule)
+    found = tcpx.remarks_of(module, schedule, sizes=dict(program.sizes), target=TARGET)
+    return [remark for remark in found if remark.factor]
+
+
+def texts_of(program: SlowProgram) -> Texts:
+    return Texts(program.slow.payload, program.slow.schedule)
+
+
+def remark_on(program: SlowProgram) -> tcpx.Diagnostic | None:
+    """The remark that names a right cause."""
+    found = remarks(program, texts_of(program))
+    return next((remark for remark in found if remark.cause in program.causes), None)
+
+
+def subject(remark: tcpx.Diagnostic) -> tuple[str, str]:
+    return remark.message.split("`")[1], remark.cause
+
+
+@cache
+def mended(name: str) -> Texts | None:
+    """The texts of a program after its hint; None where the hint is prose, or the remark stays."""
+    (program,) = slow_programs(name)
+    remark = remark_on(program)
+    texts = followed(texts_of(program), remark) if remark is not None else None
+    if remark is None or texts is None:
+        return None
+    return None if subject(remark) in map(subject, remarks(program, texts)) else texts
+
+
+@pytest.mark.parametrize("cause", FOLLOWED)
+def test_most_hints_of_slow_programs_can_be_followed(cause: str) -> None:
+    """Text that can be written as it stands, after which the remark is gone."""
+    names = [program.name for program in slow_programs(f"{cause}/*")]
+    stays = [name for name in names if mended(name) is None]
+    assert len(names) - len(stays) >= FOLLOWED[cause], f"no hint to follow, or the remark stays: {', '.join(stays)}"
+
+
+@pytest.mark.parametrize("program", slow_programs(), ids=lambda program: program.name)
+def test_the_results_are_the_same_where_a_hint_is_followed(program: SlowProgram) -> None:
+    texts = mended(program.name)
+    if texts is None:
+        return  # the test above counts those
+    found, expected = (results(each, program) for each in (texts, texts_of(program)))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, program.tolerance, program.tolerance)
+
+
+def results(texts: Texts, program: SlowProgram) -> list[Array]:
+    """What a kernel computes of the arguments of a program."""
+    module = tcpx.parse(texts.payload, constants=program.stored())
+    schedule = None if texts.schedule is None else tcpx.parse_schedule(texts.schedule)
+    returned = tcpx.compile(module, schedule, target="x86_avx2")(*program.arguments())
+    return [np.asarray(each, np.float64) for each in (returned if isinstance(returned, tuple) else (returned,))]
