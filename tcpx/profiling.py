@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -20,9 +20,11 @@ from tcpx.costs.work import PlaceWork, account, asked_for
 from tcpx.emit_c.kernel import KernelRequest, build_many
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
+from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.ir import Module
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.types import shape_of
 from tcpx.quantities import amount, duration, percent
 from tcpx.records import brief, frozen
 from tcpx.target import Target, load_target
@@ -148,6 +150,8 @@ class Profile:
     constants_bytes: int
     rows: tuple[ProfileRow, ...]
     rest: tuple[ProfileRest, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
+    """Those on the kernel, at the sizes of the call; `remark.statement` is the function and operation of a row."""
 
     def __repr__(self) -> str:
         return brief(
@@ -178,7 +182,11 @@ class Profile:
 
     def as_json(self) -> dict[str, object]:
         """All of it, for `json.dumps`."""
-        return asdict(self)
+        return {**asdict(replace(self, remarks=())), "remarks": [_entries(remark) for remark in self.remarks]}
+
+    def remarks_on(self, row: ProfileRow) -> tuple[Diagnostic, ...]:
+        """The remarks on a row."""
+        return tuple(remark for remark in self.remarks if remark.statement == (row.function, row.operation))
 
 
 def profile(
@@ -198,9 +206,9 @@ def profile(
     module = module_of(module)
     chosen = load_target(target)
     chosen.require_cpu()
-    run = lowered(CompileRequest(module, schedule, params), chosen, threads)
-    (kernel,) = build_many([KernelRequest(run.module, schedule=schedule)], chosen, threads, timed=True)
     given = [np.asarray(array) for array in arrays]
+    run = lowered(CompileRequest(module, schedule, params), chosen, threads, _sizes_of(module, given))
+    (kernel,) = build_many([KernelRequest(run.module, schedule=schedule)], chosen, threads, timed=True)
     times = measured(kernel, arrays, seconds, clock)
     model = _Model(module, run.module, chosen, threads, given)
     call, signature = times.call(), kernel.signature
@@ -217,7 +225,26 @@ def profile(
         constants_bytes=signature.constants_bytes,
         rows=tuple(model.row(held, times.figures(held.seconds)) for held in times.statements()),
         rest=tuple(rest),
+        remarks=run.remarks,
     )
+
+
+def _sizes_of(module: Module, arrays: Sequence[Array]) -> Mapping[str, int] | None:
+    """The sizes of a call; None for arrays that are none of this payload, which the call refuses."""
+    inputs = module.main.inputs
+    ranks = [len(shape_of(value.type)) for value in inputs]
+    return bind_symbols(module.main, arrays) if ranks == [array.ndim for array in arrays] else None
+
+
+def _entries(remark: Diagnostic) -> dict[str, object]:
+    """A remark, for `json.dumps`."""
+    places = {"payload": remark.payload, "schedule": remark.schedule}
+    names = ("message", "cause", "factor", "required", "found", "notes", "fix")
+    return {
+        **{name: getattr(remark, name) for name in names},
+        "statement": dict(zip(("function", "operation"), remark.statement, strict=True)),
+        **{name: str(place) for name, place in places.items() if place is not None},
+    }
 
 
 class _Model:

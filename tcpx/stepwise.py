@@ -22,8 +22,10 @@ def run_stepwise(
     params: Mapping[str, ParamValue] | None,
     on_step: StepHook,
     keep_texts: bool = False,
+    written: Module | None = None,
 ) -> Run:
     """Change the module as `tcpx.compile` would change a copy of it; `on_step` sees every step when it is done.
+    Hints of remarks may be about `written`, a copy of the module.
 
     Steps of the lowering come after those of the schedule, with no place in it. Raises ScheduleError and VerifyError.
     """
@@ -40,6 +42,7 @@ def run_stepwise(
         on_step=on_step,
         on_lowering=on_lowering,
         keep_texts=keep_texts,
+        written=written,
     )
 
 

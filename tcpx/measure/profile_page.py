@@ -41,6 +41,7 @@ def profile_page(profile: tcpx.Profile, rows: Sequence[Row] = (), limits: Limits
         roofline=_ROOFLINE.format(_roofline(profile, rows, limits)) if limits is not None else "",
         columns="".join(f'<th title="{escape(said)}">{name}</th>' for name, said in COLUMNS.items()),
         rows="\n".join(_bodies(list(lines_of(profile, rows, LEAST)))),
+        remarks="".join(f"<pre>{escape(each.render())}</pre>" for each in profile.remarks if not any(each.statement)),
         meanings="\n".join(f"<dt>{name}</dt><dd>{escape(said)}</dd>" for name, said in COLUMNS.items()),
     )
 
@@ -75,7 +76,14 @@ def _bodies(lines: Sequence[ProfileLine]) -> Iterator[str]:
             if part.kind != "part":
                 break
             parts.append(part)
-        yield f"<tbody>{_row(line, bool(parts))}{''.join(_row(part, False) for part in parts)}</tbody>"
+        remarks = "".join(map(_remark, line.remarks))
+        yield f"<tbody>{_row(line, bool(parts))}{remarks}{''.join(_row(part, False) for part in parts)}</tbody>"
+
+
+def _remark(remark: tcpx.Diagnostic) -> str:
+    """A row with the message, and the whole remark below it."""
+    text = f"<details><summary>{escape(remark.message)}</summary><pre>{escape(remark.render())}</pre></details>"
+    return f'<tr class="remark"><td colspan="{_COUNT}">{text}</td></tr>'
 
 
 def _row(line: ProfileLine, opens: bool) -> str:

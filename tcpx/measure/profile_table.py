@@ -39,6 +39,7 @@ class ProfileLine:
 
     kind: Literal["function", "statement", "part", "rest"]
     cells: tuple[str, ...]
+    remarks: tuple[tcpx.Diagnostic, ...] = ()
 
 
 def lines_of(profile: tcpx.Profile, rows: Sequence[Row], least: float = 0.0) -> Iterator[ProfileLine]:
@@ -53,7 +54,7 @@ def lines_of(profile: tcpx.Profile, rows: Sequence[Row], least: float = 0.0) -> 
         own = [row for row in profile.rows if row.function == name]
         long = [row for row in own if profile.share(row) >= least]
         for row in sorted(long, key=lambda row: -row.seconds):
-            yield ProfileLine("statement", _statement(profile, row, limits.get(id(row))))
+            yield ProfileLine("statement", _statement(profile, row, limits.get(id(row))), profile.remarks_on(row))
             for part in row.parts if len(row.parts) >= FEWEST_PARTS else ():
                 yield ProfileLine("part", _part(profile, row, part))
         if len(long) < len(own):
@@ -81,6 +82,8 @@ def text_of(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
     yield f"{title_of(profile)}: {summary_of(profile)}"
     yield from aligned([tuple(COLUMNS), *(line.cells for line in lines_of(profile, rows, LEAST))], LEFT)
     yield memory_of(profile)
+    for remark in profile.remarks:
+        yield f"\n{remark.render()}"
 
 
 def memory_of(profile: tcpx.Profile) -> str:

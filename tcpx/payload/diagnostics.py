@@ -97,7 +97,7 @@ class Diagnostic:
 
     `fix` is text that can be written as it stands, or a `Direction`. A remark on slow code has a `cause`, one of those
     in `tcpx/remarks/causes.py`, and the `factor` by which the kernel would be faster without, by a model; 0 where that
-    is not known.
+    is not known. `statement` is the function and the nest in the C that it is about, as a profile names them.
     """
 
     message: str
@@ -111,6 +111,7 @@ class Diagnostic:
     calls: tuple[tuple[str, Location], ...] = ()
     cause: str = ""
     factor: float = 0.0
+    statement: tuple[str, str] = ("", "")
 
     def __post_init__(self) -> None:
         """Clip what the texts quote: a name in a file may have millions of characters."""

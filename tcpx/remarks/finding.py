@@ -286,4 +286,5 @@ def _remark(found: Finding, payload: PayloadWork, written: Written) -> Diagnosti
         fix=hint.fix,
         cause=cause.name,
         factor=round(min(found.factor, MOST_FACTOR), 3),
+        statement=(found.statement.function, found.statement.name),
     )

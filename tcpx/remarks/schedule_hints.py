@@ -186,7 +186,8 @@ class GivenSchedule:
             if not self._aliases():
                 parts.append(f'begin it with `import "{DEFAULT}.tcps" as {alias}`')
         text = listed(parts) if lines else listed(parts).replace("it with", "the schedule with", 1)
-        return Hint(text, left_out[0].location if left_out else None)
+        shown = next((each for each in left_out if not _is_match(each)), None)
+        return Hint(text, shown.location if shown is not None else None)
 
     def _with_users(self, statements: Sequence[ast.Statement]) -> list[ast.Statement]:
         """These statements, those that need what they name, and names that only they have a use for, in order."""
@@ -199,7 +200,7 @@ class GivenSchedule:
                 ended |= _bound(each)
         for each in reversed(body):
             users = [_position(one) for one in body if _used(one) & _bound(each)]
-            if users and at.issuperset(users) and isinstance(each, ast.Let) and isinstance(each.value, ast.Match):
+            if users and at.issuperset(users) and _is_match(each):
                 at.add(_position(each))
         found = {_position(each): each for each in (*statements, *body)}
         return [found[place] for place in sorted(at)]
@@ -213,6 +214,11 @@ class GivenSchedule:
 
 def _bound(statement: ast.Statement) -> set[str]:
     return set(statement.names) if isinstance(statement, ast.Let) else set()
+
+
+def _is_match(statement: ast.Statement) -> bool:
+    """Whether a statement gives operations a name, and no more."""
+    return isinstance(statement, ast.Let) and isinstance(statement.value, ast.Match)
 
 
 def _used(statement: ast.Statement) -> set[str]:

@@ -103,7 +103,7 @@ def explain(
     chosen = load_target(target)
     program = program_or_default(schedule)
     copy = _with_one_function(copy_module(module), func)
-    function = copy.main
+    function, written = copy.main, copy_module(copy)
     texts = PayloadTexts(function)
     steps: list[TraceEntry] = []
     known = Explanation(
@@ -128,7 +128,9 @@ def explain(
     run: Run | None = None
     source, error = None, None
     try:
-        run = run_stepwise(copy, program, chosen, threads=threads, params=params, on_step=keep, keep_texts=True)
+        run = run_stepwise(
+            copy, program, chosen, threads=threads, params=params, on_step=keep, keep_texts=True, written=written
+        )
         source = source_of(copy, chosen, threads)
     except TcpxError as raised:
         error = raised.diagnostic

@@ -156,6 +156,8 @@ function drawHead(step) {
       lines.length ? el("button", { class: "chip", onclick: () => showC(lines[0]) }, `${count(lines.length, "line")} of C →`)
         : null));
 }
+const remarksOn = (name) => run.remarks.filter(([, nest]) => nest && nest === text[name]);
+const remarkBox = ([, , message, whole]) => el("details", { class: "remark" }, el("summary", {}, message), whole);
 const MARKS = { "+": "new", "~": "moved", "|": "" };
 function nestRow([mark, depth, kind, name, subject, place]) {
   const loop = kind === "for" || kind === "parallel";
@@ -168,6 +170,7 @@ function nestRow([mark, depth, kind, name, subject, place]) {
     if (kind !== "if" && kind !== "else") parts.push(el("span", {}, (kind === "func" ? "@" : "") + text[name]));
     if (text[subject] && kind !== "else") parts.push(el("span", { class: loop ? "range" : "subject" }, text[subject]));
   }
+  if (loop && remarksOn(name).length) parts.push(el("span", { class: "slow", title: remarksOn(name)[0][2] }, "slow"));
   parts.push(el("span", { class: "place" }, text[place]));
   return el("div", { class: `${kind} ${MARKS[mark]}` }, ...parts);
 }
@@ -198,7 +201,8 @@ function drawNest(step) {
     if (!changed || kept.has(k)) { flush(); made.push(nestRow(row)); } else hidden++;
   });
   flush();
-  $$("nest").replaceChildren(el("h2", {}, title), el("div", { class: "tree" }, ...made));
+  const slow = [...new Set(rows.filter((row) => row[2] === "for" || row[2] === "parallel").flatMap((row) => remarksOn(row[3])))];
+  $$("nest").replaceChildren(el("h2", {}, title), el("div", { class: "tree" }, ...made), ...slow.map(remarkBox));
 }
 function drawHandles(step) {
   const parts = [];
@@ -434,6 +438,7 @@ const ends = [];
 if (run.knobs.length) ends.push(el("article", {}, el("h2", {}, "Knobs"), el("dl", {}, ...run.knobs.flatMap(([path, value, why]) =>
   [el("dt", {}, path), el("dd", {}, value, el("span", { class: "x" }, `  ${why}`))]))));
 if (run.ran) ends.push(el("article", {}, el("h2", {}, "Ran"), el("pre", {}, run.ran)));
+if (run.remarks.length) ends.push(el("article", {}, el("h2", {}, "Remarks"), ...run.remarks.map(remarkBox)));
 if (run.leftAlone) ends.push(el("article", {}, el("h2", {}, "Left alone"), el("pre", {}, run.leftAlone)));
 $$("end").append(...ends);
 drawSteps();

@@ -89,6 +89,7 @@ def _data(explanation: Explanation) -> Json:
         "knobs": [list(line) for line in explanation.knob_lines()],
         "ran": explanation.ran,
         "leftAlone": explanation.left_alone,
+        "remarks": [[*remark.statement, remark.message, remark.render()] for remark in explanation.remarks],
         "texts": table.texts,
     }
 

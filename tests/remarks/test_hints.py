@@ -16,13 +16,13 @@ TARGET: Final = "x86_avx512"
 """Nothing is run on it: remarks are a model's."""
 FOLLOWED: Final = {
     "padding": 4,
-    "recomputation": 8,
+    "recomputation": 7,
     "element_copy": 5,
-    "constant_work": 8,
-    "scalar": 8,
+    "constant_work": 7,
+    "scalar": 7,
     "fallback": 4,
     "dot_product": 4,
-    "below_limit": 12,
+    "below_limit": 10,
 }
 """How many slow programs have a remark that is gone where its hint is followed, by their main causes; more are
 welcome."""

@@ -138,6 +138,7 @@ def _of_diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
         **{name: asdict(place) for name, place in places.items() if place is not None},
         **({"hint": diagnostic.fix} if isinstance(diagnostic.fix, Direction) else {}),
         **({"cause": diagnostic.cause, "thousandths": round(1000 * diagnostic.factor)} if diagnostic.cause else {}),
+        **(dict(zip(("function", "nest"), diagnostic.statement, strict=True)) if any(diagnostic.statement) else {}),
         "notes": diagnostic.notes,
         "calls": [{"name": name, "place": asdict(place)} for name, place in diagnostic.calls],
     }
@@ -238,6 +239,7 @@ def _diagnostic(entry: Fields) -> Diagnostic:
         calls,
         cause,
         factor,
+        (entry.text("function"), entry.text("nest")) if "nest" in entry else ("", ""),
     )
 
 
