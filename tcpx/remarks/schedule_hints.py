@@ -171,7 +171,10 @@ class GivenSchedule:
         """All that the statement computes, left to the default schedule."""
         computed = {op.written_at for run in runs for op in run.ops}
         places = self._places_of([run for run in kernel if any(op.written_at in computed for op in run.ops)])
-        return self._without([place.outermost for place in places if not self._is_default(place.statement)])
+        mine = [place.outermost for place in places if not self._is_default(place.statement)]
+        used = {name for each in mine for name in _used(each)}
+        matched = {name for each in self.schedule.body.statements if _is_match(each) for name in _bound(each) & used}
+        return self._without([*mine, *(each for each in self.schedule.body.statements if _used(each) & matched)])
 
     def _without(self, statements: Sequence[ast.Statement], *, is_rest: bool = True) -> Hint:
         """The schedule without these statements and those that need what they name; what nothing else schedules then

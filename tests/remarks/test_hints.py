@@ -18,7 +18,7 @@ FOLLOWED: Final = {
     "padding": 4,
     "recomputation": 7,
     "element_copy": 5,
-    "constant_work": 7,
+    "constant_work": 6,
     "scalar": 7,
     "fallback": 4,
     "dot_product": 4,
