@@ -304,8 +304,8 @@ def test_a_convolution_over_a_dim_of_one() -> None:
       y = Conv <group = 2, kernel_shape = [5, 1], pads = [2, 0, 1, 0], strides = [2, 1]> (x, w, b)
     }""")
     held = tcpx.onnx.load(model).module
-    (conv,) = (op for op in held.main.body.ops if op.opcode == "tcp.generic")
-    assert str(conv.results[0].type) == "tensor<[N]x2x4x10xf32>"
+    (conv,) = (op for op in held.main.body.ops if op.opcode == "tcp.convolution")
+    assert str(conv.results[0].type) == "tensor<[N]x8x10xf32>"
     agrees(
         model,
         **{

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -14,9 +14,10 @@ from tcpx.frontends.onnx.operators.linear import shifted
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.writing import Build
 from tcpx.payload.indexing_maps import dims
-from tcpx.payload.ir import Value
-from tcpx.payload.sizes import Dim, ceildiv, floordiv
-from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, i1, shape_of, si32, si64
+from tcpx.payload.ir import Attribute, Value
+from tcpx.payload.ops.finite import is_finite
+from tcpx.payload.sizes import Dim, ceildiv, floordiv, minimum
+from tcpx.payload.types import ScalarType, accumulator_of, i1, shape_of, si32, si64
 from tcpx.plurals import counted
 
 _AUTO: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
@@ -49,6 +50,12 @@ class Windows:
         """A value with the padding along its last dims."""
         lead = (0,) * (len(shape_of(x.type)) - self.rank)
         return n.w.pad(x, (*lead, *self.low), (*lead, *self.high), value)
+
+    def attributes(self) -> dict[str, Attribute]:
+        """Those of an operation over windows, but for the usual ones."""
+        fields = {"strides": self.strides, "dilations": self.dilations, "low": self.low, "high": self.high}
+        usual = {"low": 0, "high": 0}
+        return {k: held for k, held in fields.items() if not all(same(number, usual.get(k, 1)) for number in held)}
 
     def places(self) -> tuple[list[Dim], list[tuple[str, str]], list[tuple[str, str, Dim]]]:
         """The index along each spatial dim, the iterators of windows, and those within one."""
@@ -95,7 +102,7 @@ def windows_of(n: Node, spatial: Sequence[Dim], kernel: Sequence[int]) -> Window
             before = low[k]
             if isinstance(before, int) and (many - 1) * strides[k] >= size + before:
                 many -= 1
-            high[k] = high[k] + max(0, (many - 1) * strides[k] - reach)
+            high[k] = high[k] + max((many - 1) * strides[k] - reach, -int(pads[rank + k]))
         found.append(many)
     if any(isinstance(c, int) and c < 1 for c in found):
         raise n.error("no window fits", "a window in each dim", shown(spatial))
@@ -135,37 +142,30 @@ def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 
             "channels are groups", f"{counted(groups, 'group')} of {shown(own[1:2])}", shown(shape[1:2]), equal=both
         )
     held = windows_of(n, shape[2:], kernel)
-    x, count = held.padded(n, x, pad), held.count
-    padded = shape_of(x.type)
-    kept = [k for k in range(rank) if kernel[k] != 1 or not same(padded[2 + k], 1)]
+    count, has_own = held.count, pad == 0 and is_finite(weight)
+    if not has_own:
+        x, held = held.padded(n, x, pad), replace(held, low=(0,) * rank, high=(0,) * rank)
+    padded = [lo + d + hi for lo, d, hi in zip(held.low, shape_of(x.type)[2:], held.high, strict=True)]
+    kept = [k for k in range(rank) if kernel[k] != 1 or not same(padded[k], 1)]
     if len(kept) < rank:  # dims of 1 have no window: they come back behind the sums
         x, weight = (
             n.w.reshape(v, [*shape_of(v.type)[:2], *(shape_of(v.type)[2 + k] for k in kept)]) for v in (x, weight)
         )
-        held, padded, own = held.of(kept), shape_of(x.type), shape_of(weight.type)
-    read, out, inner = held.places()
-    wide = accumulator_of(dtype)
-    b, c, f = dims("b", "c", "f")
-    spots = dims(*(name for name, _ in out))
-    within = dims(*(name for name, _, _ in inner))
-
-    def body(build: Build, e: Sequence[Value]) -> Value:
-        x, y = (v if dtype_of(v.type) == wide else build("cast", v, to=wide) for v in e[:2])
-        return build("multiply_add", x, y, e[2]) if wide.is_float else build("add", e[2], build("mul", x, y))
-
-    if groups == 1:
-        iterators = [("b", "parallel"), ("f", "parallel"), *out, ("c", "reduction"), *inner]
-        maps = [[b, c, *read], [f, c, *within], [b, f, *spots]]
-        made = n.w.generic([x, weight], iterators, maps, ((shape[0], own[0], *held.count), wide), body, "add")
-        return n.w.cast(n.w.reshape(made, [shape[0], own[0], *count]), dtype)
-    (g,) = dims("g")
-    x = n.w.reshape(x, [shape[0], groups, own[1], *padded[2:]])
-    weight = n.w.reshape(weight, [groups, floordiv(own[0], groups), *own[1:]])
-    iterators = [("b", "parallel"), ("g", "parallel"), ("f", "parallel"), *out, ("c", "reduction"), *inner]
-    maps = [[b, g, c, *read], [g, f, c, *within], [b, g, f, *spots]]
-    result = (shape[0], groups, floordiv(own[0], groups), *held.count)
-    made = n.w.generic([x, weight], iterators, maps, (result, wide), body, "add")
+        held = held.of(kept)
+    made = _sums(n, x, weight, held, groups, accumulator_of(dtype))
     return n.w.cast(n.w.reshape(made, [shape[0], own[0], *count]), dtype)
+
+
+def _sums(n: Node, x: Value, weight: Value, held: Windows, groups: int, dtype: ScalarType) -> Value:
+    """The sums of products over windows, or over channels alone where there are none."""
+    count, features = shape_of(x.type)[0], shape_of(weight.type)[0]
+    if held.rank:
+        attributes = {**held.attributes(), **({"groups": groups} if groups != 1 else {})}
+        return n.w.op("convolution", x, weight, shape=(count, features, *held.count), dtype=dtype, **attributes)
+    inner = shape_of(weight.type)[1]
+    x = n.w.reshape(x, [count, groups, inner])
+    weight = n.w.reshape(weight, [groups, floordiv(features, groups), inner])
+    return n.w.contract(x, weight, ["b", "g", "c"], ["g", "f", "c"], ["b", "g", "f"], dtype)
 
 
 def with_bias(n: Node, made: Value, bias: Value | None) -> Value:
@@ -248,29 +248,28 @@ def conv_transpose(n: Node) -> Result:
     turned = n.w.transpose(turned, [0, 2, 1, *range(3, 3 + rank)])
     wide = n.w.reshape(inside, [shape[0], groups, inner, *shape_of(inside.type)[2:]])
     held = Windows(tuple(kernel), (1,) * rank, tuple(dilations), (0,) * rank, (0,) * rank, tuple(count))
-    read, out, within = held.places()
-    b, c, f, g = dims("b", "c", "f", "g")
-    spots, inner_dims = dims(*(name for name, _ in out)), dims(*(name for name, _, _ in within))
-    dtype = n.dtype()
-    made = n.w.generic(
-        [wide, turned], [("b", "parallel"), ("g", "parallel"), ("f", "parallel"), *out, ("c", "reduction"), *within],
-        [[b, g, c, *read], [g, f, c, *inner_dims], [b, g, f, *spots]], ((shape[0], groups, own[1], *count), dtype),
-        lambda build, e: build("multiply_add", e[0], e[1], e[2]), "add",
-    )  # fmt: skip
+    out, taps = [f"o{k}" for k in range(rank)], [f"k{k}" for k in range(rank)]
+    names: dict[str, Attribute] = {
+        "input": ("b", "g", "c", *(f"{o}+{k}" for o, k in zip(out, taps, strict=True))),
+        "filter": ("g", "f", "c", *taps),
+        "out": ("b", "g", "f", *out),
+    }
+    made = n.w.op(
+        "convolution",
+        wide,
+        turned,
+        shape=(shape[0], groups, own[1], *count),
+        dtype=n.dtype(),
+        **names,
+        **held.attributes(),
+    )
     return with_bias(n, n.w.reshape(made, [shape[0], own[1] * groups, *count]), n.optional(2))
 
 
-def pooled(n: Node, x: Value, held: Windows, combiner: str, dtype: ScalarType, padding: float) -> Value:
-    """The elements of each window joined."""
-    shape = shape_of(x.type)
-    read, out, inner = held.places()
-    b, c = dims("b", "c")
-    spots = dims(*(name for name, _ in out))
-    return n.w.generic(
-        [held.padded(n, x, padding)], [("b", "parallel"), ("c", "parallel"), *out, *inner],
-        [[b, c, *read], [b, c, *spots]], ((*shape[:2], *held.count), dtype),
-        lambda build, e: build(combiner, e[1], e[0]), combiner,
-    )  # fmt: skip
+def pooled(n: Node, x: Value, held: Windows, kind: str, dtype: ScalarType) -> Value:
+    """The elements of each window combined."""
+    attributes = {"window": held.kernel, **held.attributes(), **({"kind": kind} if kind != "max" else {})}
+    return n.w.op("pooling", x, shape=(*shape_of(x.type)[:2], *held.count), dtype=dtype, **attributes)
 
 
 @rule("MaxPool")
@@ -278,7 +277,7 @@ def max_pool(n: Node) -> Result | Sequence[Result]:
     """The greatest element of each window; with its index in x as one dim, where it is asked for."""
     shape, dtype = n.ranked(0, 3).shape, n.dtype()
     held = windows_of(n, shape[2:], n.ints("kernel_shape"))
-    most = pooled(n, n.value(0), held, "max", dtype, dtype.minimum)
+    most = pooled(n, n.value(0), held, "max", dtype)
     return [most, _indices_of(n, held, most)] if n.wants(1) else most
 
 
@@ -338,7 +337,7 @@ def average_pool(n: Node) -> Result:
     shape, dtype, w = n.ranked(0, 3).shape, n.dtype(), n.w
     held = windows_of(n, shape[2:], n.ints("kernel_shape"))
     wide = accumulator_of(dtype)
-    total = pooled(n, w.cast(n.value(0), wide), held, "add", wide, 0)
+    total = pooled(n, w.cast(n.value(0), wide), held, "sum", wide)
     padded = any(not same(p, 0) for p in (*held.low, *held.high))
     if not padded:
         return w.cast(w.with_number("div", total, prod(held.kernel)), dtype)
@@ -348,20 +347,12 @@ def average_pool(n: Node) -> Result:
         pads: list[Dim] = list(n.ints("pads", [0] * (2 * held.rank)))
         if n.text("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
             pads = [*held.low, *held.high]
-        counted = w.fill(
-            1,
-            (1, 1, *(d + a + b for d, a, b in zip(shape[2:], pads[: held.rank], pads[held.rank :], strict=True))),
-            wide,
-        )
-        own = Windows(
-            held.kernel,
-            held.strides,
-            held.dilations,
-            (0,) * held.rank,
-            tuple(h - p for h, p in zip(held.high, pads[held.rank :], strict=True)),
-            held.count,
-        )
-    count = pooled(n, counted, own, "add", wide, 0)
+        behind = [minimum(h, p) for h, p in zip(held.high, pads[held.rank :], strict=True)]
+        extents = [d + a + b for d, a, b in zip(shape[2:], held.low, behind, strict=True)]
+        counted = w.fill(1, (1, 1, *extents), wide)
+        over = tuple(h - p for h, p in zip(held.high, behind, strict=True))
+        own = replace(held, low=(0,) * held.rank, high=over)
+    count = pooled(n, counted, own, "sum", wide)
     return w.cast(w.op("div", total, w.expand(count, shape_of(total.type))), dtype)
 
 
@@ -380,7 +371,7 @@ def lp_pool(n: Node) -> Result:
     held = windows_of(n, shape[2:], n.ints("kernel_shape"))
     size = w.unary("abs", n.value(0))
     powers = w.op("mul", size, size) if p == 2 else w.with_number("pow", size, p)
-    total = pooled(n, powers, held, "add", n.dtype(), 0)
+    total = pooled(n, powers, held, "sum", n.dtype())
     return w.unary("sqrt", total) if p == 2 else w.with_number("pow", total, 1 / p)
 
 
