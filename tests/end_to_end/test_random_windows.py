@@ -29,7 +29,7 @@ def check(seeds: Iterable[int], threads: int) -> None:
         np.testing.assert_array_equal(kernel(*given), case.expected(arrays), err_msg=f"{case.seed}: {case.text}")
 
 
-@pytest.mark.parametrize("chunk", range(3))
+@pytest.mark.parametrize("chunk", range(4))
 def test_numbers(chunk: int) -> None:
     check(range(1000 + PER_CHUNK * chunk, 1000 + PER_CHUNK * (chunk + 1)), 1 + chunk % 2)
 

@@ -132,6 +132,9 @@ class _Assignment:
 
     def _rebuild(self, op: Operation, relation: Relation) -> None:
         gives = [self.orders.get(value, identity(value)) for value in op.results]
+        slots = range(len(op.operands))
+        if not isinstance(op, Structured) and None in [relation.follow(len(slots), gives[0], slot) for slot in slots]:
+            gives = [identity(value) for value in op.results]  # of what it reads no order gives that one
         reads = self._reads(op, relation, gives)
         if relation.is_aligned:
             anchor = relation.anchor
