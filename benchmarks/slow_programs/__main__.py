@@ -24,6 +24,7 @@ from benchmarks.slow_programs.timing import seconds_of
 from tcpx.remarks.causes import MOST_FACTOR
 
 LEAST_FACTOR: Final = 2.0
+PROCESSOR: Final = tcpx.load_target("native").name
 WITHIN: Final = 1.3
 
 
@@ -44,11 +45,14 @@ def _results(returned: Array | tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def record(factors: dict[str, float]) -> None:
-    """Write measured factors into the table, behind the causes of each program."""
+    """Write measured factors into the table, as those of this processor."""
     text = TABLE.read_text(encoding="utf-8")
-    for name, factor in factors.items():
-        entry = re.compile(rf"(- name: {re.escape(name)}\n  does: .*\n  causes: .*\n)(  factor: .*\n)?")
-        text = entry.sub(rf"\g<1>  factor: {factor:.3g}\n", text, count=1)
+    for program in slow_programs():
+        if program.name in factors:
+            known = {**program.factors, PROCESSOR: float(f"{factors[program.name]:.3g}")}
+            listed = ", ".join(f"{name}: {factor:g}" for name, factor in sorted(known.items()))
+            entry = re.compile(rf"(- name: {re.escape(program.name)}\n  does: .*\n  causes: .*\n  factors: ).*\n")
+            text = entry.sub(rf"\g<1>{{{listed}}}\n", text, count=1)
     TABLE.write_text(text, encoding="utf-8")
 
 
@@ -60,12 +64,12 @@ def judge(programs: Sequence[SlowProgram]) -> None:
         schedule = None if form.schedule is None else tcpx.parse_schedule(form.schedule)
         remarks = tcpx.remarks_of(form.module(program.stored()), schedule, sizes=dict(program.sizes))
         right = [remark for remark in remarks if remark.cause in program.causes]
-        factor = followed(right)
+        factor, known = followed(right), program.factor(PROCESSOR)
         named += bool(right)
         if right and factor > 1:
-            quotients.append(factor / min(program.factor, MOST_FACTOR))
+            quotients.append(factor / min(known, MOST_FACTOR))
         found = ", ".join(f"{remark.cause} {remark.factor:.1f}" for remark in remarks if remark.factor)
-        stated = f"{program.factor:7.2f} {factor:7.2f} {factor / program.factor:6.2f}"
+        stated = f"{known:7.2f} {factor:7.2f} {factor / known:6.2f}"
         print(f"{'   ' if right else 'NO '}{program.name:34} {stated} {', '.join(program.causes)} | {found}")
     within = sum(1 / WITHIN <= quotient <= WITHIN for quotient in quotients)
     print(f"{named} of {len(programs)} are named with a right cause, {within} with a right factor")

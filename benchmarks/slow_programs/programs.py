@@ -8,7 +8,8 @@ An entry of `slow_programs.yaml` has
   the default one, and an entry without `fast` the same payload with the default schedule;
 * `sizes` of the symbols in the call, and `constants`, random arrays by their types (`512x64xf32`);
 * the `tolerance` within which the results agree (1e-4 by default), since the order of float operations differs;
-* the `factor`, seconds of the slow form over those of the fast one, on the `machine` of the table.
+* the `factors`, seconds of the slow form over those of the fast one, by the processor: those of the `machines` of the
+  table.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,7 +69,12 @@ class SlowProgram:
     sizes: Mapping[str, int]
     constants: Mapping[str, str]
     tolerance: float
-    factor: float
+    factors: Mapping[str, float]
+
+    def factor(self, processor: str) -> float:
+        """The measured factor on this processor; on another, the geometric mean of those that were measured."""
+        measured = self.factors.values()
+        return self.factors.get(processor) or prod(measured) ** (1 / len(measured))
 
     @property
     def forms(self) -> tuple[Form, Form]:
@@ -102,11 +109,11 @@ def _program(
     does: str,
     causes: list[str],
     slow: Mapping[str, str],
-    factor: float = 0.0,
+    factors: Mapping[str, float],
     fast: Mapping[str, str] = {},
     sizes: Mapping[str, int] = {},
     constants: Mapping[str, str] = {},
     tolerance: float = 1e-4,
 ) -> SlowProgram:
     forms = Form(**slow), Form(**{"payload": slow["payload"], **fast})
-    return SlowProgram(name, does, tuple(causes), *forms, sizes, constants, tolerance, factor)
+    return SlowProgram(name, does, tuple(causes), *forms, sizes, constants, tolerance, factors)

@@ -10,6 +10,7 @@ from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.costs.work import Place, PlaceWork, account
 from tcpx.payload.diagnostics import Diagnostic, Kind
+from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.remarks import causes
@@ -60,7 +61,9 @@ class Candidate:
 
 def findings(module: Module, payload: PayloadWork, target: Target, threads: int) -> list[Finding]:
     """The slow statements of a lowered module, in its order, each with the cause that costs most."""
-    kernel = list(runs(module.main, payload.sizes, target))
+    sizes = dict(payload.sizes)
+    bind_strides(module.main, sizes)
+    kernel = list(runs(module.main, sizes, target))
     times = statement_times(kernel, target, threads, Dependence(module))
     work = account(payload.places.forwarded(payload.asked, kernel), kernel, payload.places.bodies)
     whole = sum(time.total for time in times.values())

@@ -171,3 +171,15 @@ def test_the_docs_have_each_cause() -> None:
     page = (Path(__file__).parents[2] / "docs" / "profiling.md").read_text(encoding="utf-8")
     known = {cause.name for cause in vars(causes).values() if isinstance(cause, causes.Cause)} | {"fallback"}
     assert all(f"| `{name}` |" in page for name in known)
+
+
+def test_rows_at_a_distance_that_is_known_at_the_call() -> None:
+    text = """
+func @f(%x: tensor<[M]x64xf32> strided) -> tensor<[M]x64xf32> symbols [M] {
+  %y = tcp.exp(%x) : tensor<[M]x64xf32>
+  tcp.return(%y)
+}
+"""
+    module = tcpx.parse(text)
+    assert not tcpx.remarks_of(module, target="x86_avx2")
+    assert not tcpx.remarks_of(module, target="x86_avx2", sizes={"M": 100})
