@@ -306,7 +306,7 @@ def _lose_parts(
         time.lose("divisions", place, (now - found.without_divider(count / block.slow)) * times)
     loops = [(origins.bit(trip.name), _most_iterations(trip, run)) for trip in run.trips if not _is_hoisted(trip, run)]
     repeats = prod(count for bit, count in loops if not block.origin & bit)
-    if repeats > 1:
+    if repeats > 1 and run.ops:
         time.lose("repeated", run.ops[0].written_at, now * times * (1 - 1 / repeats))
         return
     outer = loops[:-1] if run.loop is not None and len(loops) == len(run.trips) else loops

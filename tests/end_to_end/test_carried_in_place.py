@@ -128,7 +128,7 @@ def test_reductions_with_what_reads_them(threads: int) -> None:
     """What the loop carries is read row by row, and in parts by threads, in vectors."""
     rows = tcpx.compile(tcpx.parse(ROWS), threads=threads)
     norm = tcpx.emit(tcpx.parse(PROGRAMS["a norm"]), threads=threads)
-    assert (rows.remarks, norm.remarks) == ((), ())
+    assert all(remark.factor for remark in (*rows.remarks, *norm.remarks))  # nothing is left alone
     for m, n in ((1, 1), (3, 7), (5, 131), (70, 33)):
         x = np.random.default_rng(n).standard_normal((m, n)).astype(np.float32)
         found: Any = rows(x)

@@ -30,6 +30,8 @@ CALLS = {
     "movement": PRODUCT.format("let turned = transpose_result(mm, [n])\n  transposed(turned)"),
     "windows": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(of_windows) "
     "{ windows(x) }\n}\n",
+    "convolutions": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(dense) "
+    "{ by_role(x) }\n}\n",
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
     "attention": "schedule s(root: func) {\n  attention(root)\n}\n",
     "transformer": "schedule s(root: func) {\n  transformer(root)\n}\n",

@@ -88,7 +88,7 @@ def steps(kernel: tcpx.Kernel, name: str) -> list[int]:
 def test_a_function_of_one_payload_is_tuned_in_another(path: Path) -> None:
     """Other names, more layers, other operations round them."""
     other = net(5, "other", stem="z")
-    text = other.text().replace("tcp.return(%z4)", f"%e = tcp.exp(%z4) : {ROWS}\n  tcp.return(%e)")
+    text = other.text().replace("tcp.return(%z4)", f"%e = tcp.tanh(%z4) : {ROWS}\n  tcp.return(%e)")
     other = tcpx.parse(text)
     kernel = tcpx.compile(other, PLAIN, target=TARGET, tuned=path)
     assert steps(kernel, "z0") == [5]
