@@ -35,9 +35,11 @@ class _Assignment:
         self.orders = orders
         self.stored: dict[Value, tuple[Value, Order]] = {}
         self.read_as: dict[tuple[Value, Order], Value] = {}
+        """By what is stored and the permutation of its dims: several values may be stored as one, each in its order."""
         self.replaced: list[Operation] = []
         self.transposes: list[Operation] = []
         self.retyped = {value: self._stand_in(value) for value in choice.links.owners if value in orders}
+        self.replaces = {stand_in: value for value, stand_in in self.retyped.items()}
 
     def _stand_in(self, value: Value) -> Value:
         """What is read in place of an argument or result whose type changes at the end."""
@@ -68,23 +70,23 @@ class _Assignment:
         held, have = self.stored.get(value, (value, identity(value)))
         if have == order:
             return held
-        key = held, order
+        permutation = between(have, order)
+        key = held, permutation
         if key not in self.read_as:
-            permutation = between(have, order)
-            shape = shape_of(held.type)
+            shape, source = shape_of(held.type), self.replaces.get(held, held)
             if normal(permutation, shape) == identity(held):
                 made = new.reshape(held, stored_shape(permutation, shape))
             else:
                 made = new.transpose(held, permutation)
                 self.transposes.append(made)
-            owner = (value if value in self.retyped else held).owner
+            owner = source.owner
             if isinstance(owner, Operation):
                 made.stand_for(owner)
             at = InsertPoint.start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
-            if is_destination(value):
+            if is_destination(source):
                 at = InsertPoint.before(user)  # what it holds may be another value elsewhere
             result = self.rewriter.insert(made, at, f"{value.name}.turned").results[0]
-            if is_destination(value):
+            if is_destination(source):
                 return result
             self.read_as[key] = result
         return self.read_as[key]

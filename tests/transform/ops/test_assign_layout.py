@@ -134,6 +134,39 @@ def test_what_cannot_pass_is_read_through_a_transpose() -> None:
     assert "%y.turned = tcp.transpose" in text
 
 
+def test_transposes_of_one_value_have_their_own_orders() -> None:
+    """All are stored as that value is, and read in the orders of their types."""
+    turned = "tensor<7x32x7xf32>"
+    text = (
+        HEAD.replace(f"-> tensor<{SHAPE}>", f"-> (tensor<{SHAPE}>, {turned}, tensor<{SHAPE}>)")
+        + convolution("y", "x", "w", SHAPE)
+        + f"  %t = tcp.transpose(%y) {{permutation = [1, 0, 2]}} : {turned}\n"
+        + convolution("z", "y", "w", SHAPE)
+        + "  tcp.return(%y, %t, %z)\n}\n"
+    )
+    check(text, "assign_layout(root)", [{}], exact=False)
+
+
+def test_transposes_of_a_transposed_result_of_a_branch() -> None:
+    """The result has another type at the end; what is read of it stands in the function, after the branch."""
+    text = (
+        HEAD.replace(") ->", ", %c: tensor<f32>) ->").replace(
+            f"-> tensor<{SHAPE}>", f"-> (tensor<7x32x7xf32>, tensor<{SHAPE}>)"
+        )
+        + "  %e = gml_st.materialize(%c) point [] : f32\n  %o = tcp.const {value = 0.5} : f32\n"
+        + "  %more = tcp.greater(%e, %o) : i1\n  %y = gml_st.if %more {\n"
+        + convolution("a", "x", "w", SHAPE)
+        + "  tcp.yield(%a)\n  } else {\n"
+        + convolution("b", "x", "w", SHAPE)
+        + f"  %n = tcp.neg(%b) : tensor<{SHAPE}>\n  tcp.yield(%n)\n  }} : tensor<{SHAPE}>\n"
+        + "  %t = tcp.transpose(%y) {permutation = [1, 2, 0]} : tensor<7x7x32xf32>\n"
+        + "  %u = tcp.transpose(%t) {permutation = [0, 2, 1]} : tensor<7x32x7xf32>\n"
+        + convolution("z", "y", "w", SHAPE)
+        + "  tcp.return(%u, %z)\n}\n"
+    )
+    check(text, "assign_layout(root)", [{}], exact=False)
+
+
 def test_pinned() -> None:
     text = check(chain(""), 'assign_layout(root, pin: [match one "r" in root])', [{}], exact=False).module.text()
     assert "%r = tcp.relu(%y.turned) : tensor<32x7x7xf32>" in text
