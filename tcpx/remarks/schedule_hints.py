@@ -187,7 +187,7 @@ class GivenSchedule:
             alias = next(iter(self._aliases()), None) or self._new_name(DEFAULT)
             parts.append(f"end it with `{alias}.{REST}({self.schedule.params[0].name})`")
             if not self._aliases():
-                parts.append(f'begin it with `import "{DEFAULT}.tcps" as {alias}`')
+                parts.append(f'write `import "{DEFAULT}.tcps" as {alias}` after the line of its language')
         text = listed(parts) if lines else listed(parts).replace("it with", "the schedule with", 1)
         shown = next((each for each in left_out if not _is_match(each)), None)
         return Hint(text, shown.location if shown is not None else None)

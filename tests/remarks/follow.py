@@ -81,7 +81,8 @@ FORMS: tuple[tuple[str, Change], ...] = (
     (r"as the first statement of the schedule write:\n(?P<text>.*)", _first),
     (
         r"(leave out (?P<lines>lines? [\d to,and]+) of the schedule)?(, | and )?"
-        r"(end (it|the schedule) with `(?P<last>[^`]+)`)?( and begin (it|the schedule) with `(?P<first>[^`]+)`)?",
+        r"(end (it|the schedule) with `(?P<last>[^`]+)`)?"
+        r"( and write `(?P<first>[^`]+)` after the line of its language)?",
         _without,
     ),
 )
