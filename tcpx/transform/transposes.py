@@ -114,7 +114,10 @@ class _Part:
 
     @property
     def saves(self) -> int:
-        """How many tensors of this size fewer are transposed."""
+        """How many tensors of this size fewer are transposed; 0 where one is a transpose of what would be computed in
+        the other order, which is then read in both."""
+        if any(source.operands[0].defining_op in self.members for source in self.sources):
+            return 0
         moved = self.members | self.reductions
         spared = sum(all(user in moved for user in source.results[0].users) for source in self.sources)
         for op in self.members:

@@ -137,6 +137,22 @@ def test_a_result_is_read_in_both_orders() -> None:
     assert "tcp.return(%s.1, %s.turned)" in found
 
 
+def test_a_square_that_is_read_beside_its_own_transpose_stays() -> None:
+    """The transpose of what would be computed in the other order is no operand that is stored in it."""
+    square = "tensor<5x5xf32>"
+    text = f"""\
+func @f(%x: {square}) -> {square} {{
+  %t = tcp.transpose(%x) {{permutation = [1, 0]}} : {square}
+  %e = tcp.exp(%t) : {square}
+  %u = tcp.transpose(%e) {{permutation = [1, 0]}} : {square}
+  %s = tcp.sub(%e, %u) : {square}
+  %r = tcp.transpose(%s) {{permutation = [1, 0]}} : {square}
+  tcp.return(%r)
+}}
+"""
+    assert refusal(text, CANCEL).message == "`cancel_transposes` changes nothing here"
+
+
 def test_inits_stay() -> None:
     body = f"  %r = tcp.reduce_sum(%t, init = %b) {{dims = [1]}} : {COLUMNS}\n"
     assert refusal(payload(body, COLUMNS, f"%x: {X}, %b: {COLUMNS}"), CANCEL).message == (
