@@ -26,7 +26,8 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Max, Min, Mul
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.ops.views import Pad, Reshape
-from tcpx.payload.types import HALF, ScalarType, TensorType, dtype_of, f32
+from tcpx.payload.sizes import evaluate
+from tcpx.payload.types import HALF, ScalarType, TensorType, dtype_of, f32, shape_of
 from tcpx.transform.vectors.probes import trial
 from tests.nets.structures import WHOLE_OPERANDS
 
@@ -249,11 +250,17 @@ def sizes_of(module: Module, seed: int, count: int) -> list[dict[str, int]]:
     for sizes in every:
         empty = 0 in sizes.values()
         wanted = len([s for s in found if (0 in s.values()) == empty]) < (1 if empty else count - 1)
-        if wanted and _is_small(module, sizes):
+        if wanted and _has_arguments(module, sizes) and _is_small(module, sizes):
             found.append(sizes)
         if len(found) == count:
             break
     return found
+
+
+def _has_arguments(module: Module, sizes: Sizes) -> bool:
+    """Whether no argument has an extent below 0, which a call refuses."""
+    extents = [dim for value in module.main.inputs for dim in shape_of(value.type)]
+    return all(dim >= 0 if isinstance(dim, int) else evaluate(dim, sizes) >= 0 for dim in extents)
 
 
 def _is_small(module: Module, sizes: Sizes) -> bool:

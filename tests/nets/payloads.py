@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import TcpxError
+from tcpx.payload.diagnostics import Location, TcpxError
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.arithmetic import Neg
@@ -88,6 +88,7 @@ class RandomPayload:
         self.opcodes = list(opcodes) or drawn_classes()
         self.is_any = not opcodes
         self.func = FuncOp("f", [])
+        self.func.location = Location("<net>", 1, 1)  # diagnostics about it have a place
         self.constants = Constants()
         self.symbols = self._symbols()
         self.made: list[Value] = []
