@@ -55,10 +55,14 @@ Accepts = Callable[[TcpxError | None, str], None]
 OF_STATE = ("block_steps",)
 """Transforms of loops over state, which the payloads of these nets do not have: `tests/nets/steps.py` has some."""
 
+OF_WINDOWS = ("assign_layout",)
+"""Transforms that only large windows are worth: `tests/transform/ops/test_assign_layout.py` draws graphs of them."""
+LEFT_OUT = (*OF_STATE, *OF_WINDOWS)
+
 
 def built_in() -> dict[str, type[Transform]]:
     """The other transforms of the package: what other tests of this process register changes no draw."""
-    return {name: cls for name, cls in tcpx.transforms().items() if is_own(name) and name not in OF_STATE}
+    return {name: cls for name, cls in tcpx.transforms().items() if is_own(name) and name not in LEFT_OUT}
 
 
 class RandomSchedule:
