@@ -54,6 +54,10 @@ def _add(compilable: list[Lowered], case: Case, target: Target, counts: Counts) 
         compilable.append(made)
 
 
+FEWER = {"cancel_transposes": 2 * GROUPS}
+"""Floors of transforms that few payloads of the net are worth: those that stand between two transposes."""
+
+
 def check_floors(counts: Counts) -> None:
     """The net is not empty."""
     assert counts.cases == CASES
@@ -63,7 +67,8 @@ def check_floors(counts: Counts) -> None:
     assert counts.succeeded >= 0.6 * counts.statements, f"{counts.succeeded} of {counts.statements} statements succeed"
     assert counts.long_schedules >= 0.5 * counts.cases, f"{counts.long_schedules} schedules apply 5 statements or more"
     wanted = [*built_in(), SPECIALIZE_WHEN]
-    rare = {n: counts.by_transform[n] for n in wanted if counts.by_transform[n] * GROUPS < EACH_TRANSFORM}
+    floors = {name: FEWER.get(name, EACH_TRANSFORM) for name in wanted}
+    rare = {n: counts.by_transform[n] for n, floor in floors.items() if counts.by_transform[n] * GROUPS < floor}
     assert not rare, f"transforms that hardly ever succeed: {rare}"
     pairs = [(a, b) for at, a in enumerate(KEY) for b in KEY[at + 1 :]]
     apart = {p: counts.pairs[p] for p in pairs if counts.pairs[p] * GROUPS < EACH_PAIR}
