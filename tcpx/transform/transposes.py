@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
 from tcpx.payload.ops.composite import AlongDims
+from tcpx.payload.ops.movement import inverse
 from tcpx.payload.ops.reduce import Reduce
 from tcpx.payload.ops.tuple_reduce import TupleReduce
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.transform import new
 from tcpx.transform.editing import erase_dead, replace_with, source_name
 from tcpx.transform.elementwise import fills, repeats
+from tcpx.transform.layouts.orders import Order, stored_shape
 from tcpx.transform.vectors.pieces import transposed
 
 REDUCING = (AlongDims, Reduce, TupleReduce)
 """Operations with positions of dims, `dim` or `dims`, along which they reduce."""
 OF_TILES = ("origins", "extents")
 """Attributes of a part of a larger operation, which counts positions in the order of its dims."""
-
-Order = tuple[int, ...]
 
 
 def cancel_transposes(rewriter: Rewriter, root: Operation) -> int:
@@ -50,11 +49,6 @@ def _order_of(op: Operation | None) -> Order:
 def _moves(order: Order) -> bool:
     """Whether a transpose by this order moves a dim."""
     return list(order) != sorted(order)
-
-
-def _stored(shape: Sequence[Dim], order: Order) -> tuple[Dim, ...]:
-    """The shape of what a transpose by this order shows in this shape."""
-    return tuple(shape[order.index(k)] for k in range(len(shape)))
 
 
 def _turn_back(rewriter: Rewriter, value: Value, order: Order, moved: Collection[Operation]) -> None:
@@ -178,13 +172,13 @@ class _Part:
         attributes = dict(op.attributes)
         names = attributes.get(DIM_NAMES)
         if isinstance(names, tuple):
-            attributes[DIM_NAMES] = tuple(names[self.order.index(k)] for k in range(len(names)))
+            attributes[DIM_NAMES] = tuple(names[k] for k in inverse(self.order))
         if isinstance(op, REDUCING):
             key = "dim" if "dim" in attributes else "dims"
             along = tuple(sorted(self.order[k] for k in op.reduced))
             attributes[key] = along[0] if isinstance(attributes[key], int) else along
         order = self._order_of_kept(op) if op in self.reductions else self.order
-        types = [like(r.type, _stored(shape_of(r.type), order), dtype_of(r.type)) for r in op.results]
+        types = [like(r.type, stored_shape(inverse(order), shape_of(r.type)), dtype_of(r.type)) for r in op.results]
         return _of(type(op)(operands, types, attributes, location=op.location), op)
 
     def _operand(self, rewriter: Rewriter, op: Operation, value: Value) -> Value:
@@ -194,7 +188,7 @@ class _Part:
             return value
         if source in self.sources:
             return source.operands[0]
-        shape = _stored(shape_of(value.type), self.order)
+        shape = stored_shape(inverse(self.order), shape_of(value.type))
         type_ = like(value.type, shape, dtype_of(value.type))
 
         def add(made: Operation) -> Value:
@@ -203,7 +197,7 @@ class _Part:
         if fills(source):
             return add(source.on_tiles([], shape))
         if not repeats(source):
-            return add(new.transpose(value, [self.order.index(k) for k in range(len(self.order))]))
+            return add(new.transpose(value, inverse(self.order)))
         result = source.result_maps()[0]
         places = [self.order[result.index(entry)] for entry in source.maps()[0]]
         held = source.operands[0]

@@ -129,6 +129,11 @@ class Broadcast(Movement):
         return (np.broadcast_to(args[0].reshape(spread), shape).copy(),)
 
 
+def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes this one."""
+    return tuple(permutation.index(k) for k in range(len(permutation)))
+
+
 @register
 class Transpose(Movement):
     """Permute dims: dim k of the result is dim `permutation[k]` of the operand."""
@@ -156,17 +161,16 @@ class Transpose(Movement):
         places = cls.places(op)
         if places is None or sorted(places) != list(range(len(op.result_map()))):
             return None
-        return {"permutation": tuple(places.index(k) for k in range(len(places)))}
+        return {"permutation": inverse(places)}
 
     def maps(self) -> tuple[IndexingMap, ...]:
-        permutation = self.permutation
         own = self.result_map()
-        return (tuple(own[permutation.index(k)] for k in range(len(permutation))),)
+        return (tuple(own[k] for k in inverse(self.permutation)),)
 
     def pieces(self, tile: Tile) -> Sequence[Piece] | None:
         if tile.dropped:
             return None
-        turned = tuple(self.permutation.index(k) for k in range(len(self.permutation)))
+        turned = inverse(self.permutation)
         offsets, sizes, strides = (tuple(part[k] for k in turned) for part in (tile.offsets, tile.sizes, tile.strides))
         return [Piece.of(0, Tile(offsets, sizes, strides), permutation=self.permutation)]
 

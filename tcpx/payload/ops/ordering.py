@@ -17,7 +17,7 @@ from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.elementwise import cast_to
 from tcpx.payload.ops.indexing import Iota
-from tcpx.payload.ops.movement import Transpose
+from tcpx.payload.ops.movement import Transpose, inverse
 from tcpx.payload.ops.ordered_rows import Order, placed_in_order
 from tcpx.payload.ops.selection import first_in_order
 from tcpx.payload.sizes import Dim, is_less_equal, to_text
@@ -101,8 +101,7 @@ class Ordering(Composite):
         types = [like(r.type, tuple(shape_of(r.type)[k] for k in order), dtype_of(r.type)) for r in self.results]
         turned = type(self)([build(Transpose.of(self.operand, order))], types, self.attributes | {"dim": self.rank - 1})
         build(turned)
-        back = tuple(order.index(k) for k in range(self.rank))
-        return [build(Transpose.of(result, back)) for result in turned.results]
+        return [build(Transpose.of(result, inverse(order))) for result in turned.results]
 
     def rows(self, build: Build) -> Sequence[Value]:
         """The results, where the dim is the last."""

@@ -134,10 +134,11 @@ class _Assignment:
 
     def _rebuild(self, op: Operation, relation: Relation) -> None:
         gives = [self.orders.get(value, identity(value)) for value in op.results]
-        slots = range(len(op.operands))
-        if not isinstance(op, Structured) and None in [relation.follow(len(slots), gives[0], slot) for slot in slots]:
+        wanted = self._wanted(op, relation, gives)
+        if not isinstance(op, Structured) and None in wanted:
             gives = [identity(value) for value in op.results]  # of what it reads no order gives that one
-        reads = self._reads(op, relation, gives)
+            wanted = self._wanted(op, relation, gives)
+        reads = self._reads(op, wanted, gives)
         if relation.is_aligned:
             anchor = relation.anchor
             order = (*reads, *gives)[anchor]
@@ -157,11 +158,15 @@ class _Assignment:
             self.stored[value] = result, order
         self.replaced.append(op)
 
-    def _reads(self, op: Operation, relation: Relation, gives: Sequence[Order]) -> list[Order]:
+    def _wanted(self, op: Operation, relation: Relation, gives: Sequence[Order]) -> list[Order | None]:
+        """The order of each operand that the order of the first result asks for; None where it asks for none."""
+        return [relation.follow(len(op.operands), gives[0], index) for index in range(len(op.operands))]
+
+    def _reads(self, op: Operation, wanted: Sequence[Order | None], gives: Sequence[Order]) -> list[Order]:
         """The orders in which an operation reads its operands."""
-        slot, reads = len(op.operands), list[Order]()
+        reads: list[Order] = []
         for index, value in enumerate(op.operands):
-            order = relation.follow(slot, gives[0], index)
+            order = wanted[index]
             if order is None:
                 order = self.stored.get(value, (value, identity(value)))[1]
                 if isinstance(op, Structured) and windows(op) and self._is_better_turned(op, index, order, gives[0]):

@@ -6,6 +6,7 @@ from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Generic
+from tcpx.payload.ops.movement import inverse
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import to_text
 from tcpx.payload.types import VectorType, like, shape_of
@@ -146,7 +147,7 @@ def _pass(rewriter: Rewriter, user: Operation, turned: Operation, order: Order) 
     rewriter.insert(made, InsertPoint.before(user), source_name(user))
     rewriter.rename(made, user.name)
     rewriter.continue_as(user, made)
-    back = new.transpose(made.result, [gives.index(dim) for dim in range(len(gives))])
+    back = new.transpose(made.result, inverse(gives))
     back.stand_for(made)
     rewriter.insert(back, InsertPoint.after(made), f"{source_name(user)}.turned")
     rewriter.replace_uses(old, back.result)
