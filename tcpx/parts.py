@@ -292,6 +292,7 @@ class CameUp:
         func = made.funcs[name]
         free = [k for k in range(len(func.inputs)) if k not in given[0]]
         main = FuncOp(f"{name}.alone", [(func.inputs[k].name, func.inputs[k].type) for k in free], func.symbols)
+        main.location = func.location
         ranges = {free.index(k): held for k, held in declared_ranges(func).items() if k in free}
         if ranges:
             main.attributes[RANGES] = range_entries(ranges)

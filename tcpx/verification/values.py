@@ -270,6 +270,7 @@ def segment(module: Module, ops: Sequence[Operation], returned: Sequence[Value])
     told = {symbol for value in given for dim in shape_of(value.type) for symbol in symbols(dim)}
     copy = copy_module(module)
     func = FuncOp(module.main.name, [(v.name, v.type) for v in given], [s for s in module.main.symbols if s in told])
+    func.location = module.main.location
     if not may_contract(module.main):
         func.attributes[CONTRACT] = False
     mapping = CloneMap(dict(zip(given, func.args, strict=True)))

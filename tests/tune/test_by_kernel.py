@@ -99,6 +99,14 @@ def verdicts(study: ModelStudy) -> dict[str, str]:
     return {held.name: held.verdict for held in study.outcomes}
 
 
+def test_a_payload_of_one_function_has_a_place() -> None:
+    parts = parts_of(ONE)
+    (key,) = set(parts.keys.values())
+    part = parts.part(key, [{"M": 64}], {}, {})
+    assert part.alone
+    assert part.payload.main.location is not None
+
+
 def test_functions_are_tuned_confirmed_and_used_by_another_payload(tune: Tune, tmp_path: Path) -> None:
     seen: list[Progress] = []
     study = tune(processes=2, listener=seen.append)
