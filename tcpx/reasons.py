@@ -220,7 +220,7 @@ def _sizes(func: FuncOp, given: Mapping[str, object]) -> dict[str, int]:
                     fix=did_you_mean(name, known),
                 )
             )
-    return {**typical_sizes(func), **{name: _size(known[name], size) for name, size in given.items()}}
+    return typical_sizes(func, {name: _size(known[name], size) for name, size in given.items()})
 
 
 def _size(symbol: Symbol, given: object) -> int:

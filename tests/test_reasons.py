@@ -45,6 +45,18 @@ def why(n: int, m: int, target: str) -> tcpx.Why:
     return tcpx.why(tcpx.parse(PRODUCT.format(n=n)), tcpx.parse_schedule(TILE.format(m=m, n=n)), target=target)
 
 
+def test_arrays_whose_strides_nobody_gives_are_contiguous() -> None:
+    text = """func @f(%x: tensor<[M]x[K]xf32> strided) -> tensor<[K]x[M]xf32> symbols [M, K] {
+  %y = tcp.transpose(%x) {permutation = [1, 0]} : tensor<[K]x[M]xf32>
+  tcp.return(%y)
+}
+"""
+    strided, plain = (tcpx.parse(text.replace("strided", word)) for word in ("strided", ""))
+    sizes = {"M": 64, "K": 512}
+    found, expected = (tcpx.why(module, sizes=sizes, target="zen4") for module in (strided, plain))
+    assert [nest.cycles for nest in found.nests] == [nest.cycles for nest in expected.nests]
+
+
 def test_a_product_at_the_limit() -> None:
     assert list(why(64, 6, "sapphire_rapids").lines()) == [
         "@f for sapphire_rapids: 817 cycles, as modelled",

@@ -15,7 +15,7 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.size_traversal import leaves
-from tcpx.payload.sizes import evaluate
+from tcpx.payload.sizes import Symbol, evaluate, symbols
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.target import Target
@@ -45,7 +45,7 @@ class PayloadWork:
     def of(cls, module: Module, target: Target, sizes: Mapping[str, int] | None = None) -> Self:
         """At sizes that are given, else at typical ones."""
         func = module.main
-        sizes = {**typical_sizes(func), **(sizes or {})}
+        sizes = typical_sizes(func, sizes or {})
         ops = [op for reached in module.reached(func) for op in reached.walk()]
         dots = frozenset(op.written_at for op in ops if _is_dot(op, target))
         asked, places = asked_for(func, sizes, target), PayloadPlaces.of(module)
@@ -54,16 +54,19 @@ class PayloadWork:
         return cls(sizes, asked, places, dots, in_order, copies)
 
 
-def typical_sizes(func: FuncOp) -> dict[str, int]:
-    """Sizes of the symbols of a function at which it is judged: what is declared of them holds."""
-    sizes: dict[str, int] = {}
-    for symbol in func.symbols:
-        size = -(-max(symbol.lower, TYPICAL) // symbol.multiple_of) * symbol.multiple_of
-        if symbol.upper is not None:
-            size = min(size, symbol.upper // symbol.multiple_of * symbol.multiple_of)
-        sizes[symbol.name] = size
+def typical_sizes(func: FuncOp, given: Mapping[str, int]) -> dict[str, int]:
+    """Sizes at which a function is judged: those that are `given`, else some that its declarations allow. Arrays whose
+    strides are not given are contiguous."""
+    typical = {symbol.name: _typical(symbol) for symbol in func.symbols}
+    dims = {symbol.name for value in func.args for dim in shape_of(value.type) for symbol in symbols(dim)}
+    sizes = {**{name: size for name, size in typical.items() if name in dims}, **given}
     bind_strides(func, sizes)
-    return sizes
+    return {**typical, **sizes}
+
+
+def _typical(symbol: Symbol) -> int:
+    size = -(-max(symbol.lower, TYPICAL) // symbol.multiple_of) * symbol.multiple_of
+    return size if symbol.upper is None else min(size, symbol.upper // symbol.multiple_of * symbol.multiple_of)
 
 
 def _copies(op: Operation, sizes: Mapping[str, int]) -> float:
