@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +15,7 @@ from tcpx.interp.engine import check_threads
 from tcpx.interp.knobs import overrides_of
 from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
+from tcpx.judging import Original, run_and_judge
 from tcpx.loading import PayloadLike, load, module_of
 from tcpx.lowering import run_and_lower
 from tcpx.matching_records import matching_record
@@ -214,18 +216,33 @@ def _check_request(request: CompileRequest, threads: int) -> None:
 
 
 @collector_paused()
-def lowered(request: CompileRequest, target: Target, threads: int, sizes: Mapping[str, int] | None = None) -> Run:
-    """Schedule a copy of a payload and lower it to what emission takes; `sizes` are those at which remarks judge it."""
+def lowered(
+    request: CompileRequest,
+    target: Target,
+    threads: int,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    is_judged: bool = True,
+) -> Run:
+    """Schedule a copy of a payload and lower it to what emission takes. What is slow there has remarks, if it
+    `is_judged`, at these sizes."""
     _check_request(request, threads)
-    written = module_of(request.module)
-    module = with_strides(written) if request.strided else copy_module(written)
-    if not request.contract:
-        forbid_contraction(module)
-    program = program_or_default(request.schedule)
+    original = Original(module_of(request.module), partial(_prepared, request))
+    module, program = original.prepared(original.module), program_or_default(request.schedule)
     with phase("schedule"):
-        return run_and_lower(
-            module, program, target, threads=threads, params=request.params, sizes=sizes, written=written
+        if not is_judged:
+            return run_and_lower(module, program, target, threads=threads, params=request.params)
+        return run_and_judge(
+            module, program, target, threads=threads, params=request.params, sizes=sizes, original=original
         )
+
+
+def _prepared(request: CompileRequest, module: Module) -> Module:
+    """The copy of a payload that is scheduled."""
+    copy = with_strides(module) if request.strided else copy_module(module)
+    if not request.contract:
+        forbid_contraction(copy)
+    return copy
 
 
 def _requests_of(given: object) -> list[CompileRequest]:

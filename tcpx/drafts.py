@@ -47,8 +47,9 @@ def draft(
     target: str | Target = "native",
     threads: int = 1,
 ) -> Draft:
-    """Do all that `tcpx.compile` does up to the C compiler. Raises ScheduleError and VerifyError."""
+    """Do all that `tcpx.compile` does up to the C compiler, but judge what is slow. Raises ScheduleError and
+    VerifyError."""
     chosen = load_target(target)
-    run = lowered(CompileRequest(module, schedule, params), chosen, threads)
+    run = lowered(CompileRequest(module, schedule, params), chosen, threads, is_judged=False)
     printed = printed_kernels([KernelRequest(run.module)], chosen, threads)
     return Draft(printed, run, chosen, threads, schedule)

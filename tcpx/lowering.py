@@ -11,10 +11,6 @@ from tcpx.payload.extents import extent_assertions
 from tcpx.payload.ir import CloneMap, FuncOp, Module
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.verifier import verify_module
-from tcpx.remarks.finding import remarks_on
-from tcpx.remarks.request import PayloadWork
-from tcpx.remarks.schedule_hints import GivenSchedule
-from tcpx.remarks.written import Written
 from tcpx.target import Target, target_at
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import canonicalize
@@ -92,12 +88,8 @@ def run_and_lower(
     on_step: StepHook | None = None,
     on_lowering: Callable[[Run], StepDone] | None = None,
     keep_texts: bool = False,
-    sizes: Mapping[str, int] | None = None,
-    written: Module | None = None,
 ) -> Run:
-    """Run a schedule over a module, in place, and lower it to what emission takes. What is slow there has a remark,
-    judged at the sizes that are given, else at usual ones; its hint may be about
-    `written`, a copy of the module as it was before.
+    """Run a schedule over a module, in place, and lower it to what emission takes.
 
     Where the lowering refuses what the schedule made of an operation that an `else remark` names, the schedule runs
     again and leaves it as it is; all of them, where it is not known which one that is. The schedule that nobody chose
@@ -108,7 +100,6 @@ def run_and_lower(
     refused: dict[AttemptKey, Diagnostic] = {}
     is_left_out, remarks = False, list[Diagnostic]()
     extents = extent_assertions(module.main)
-    payload = PayloadWork.of(module, target, sizes)
     while True:
         run: Run | None = None
         try:
@@ -128,8 +119,6 @@ def run_and_lower(
             step_done = on_lowering(run) if on_lowering is not None else None
             run.trace.remarks += remarks + lower(run.rewriter, module.main, target, threads, step_done)
             verify_module(module)
-            texts = Written(written, GivenSchedule.of(program, run.trace.entries))
-            run.trace.remarks += remarks_on(module, payload, target, threads, texts)
         except (ScheduleError, VerifyError) as error:
             known = error.diagnostic
             found = _refused(run, known) if run is not None else {}

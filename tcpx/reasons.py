@@ -158,7 +158,7 @@ def why(
     """
     module = module_of(module)
     chosen = load_target(target)
-    run = lowered(CompileRequest(module, schedule, params), chosen, threads)
+    run = lowered(CompileRequest(module, schedule, params), chosen, threads, is_judged=False)
     func = run.module.main
     counted_as = _sizes(func, mapping_of(sizes, "sizes", '{"N": 64}') if sizes is not None else {})
     every = nests_of(func, chosen, threads, counted_as)

@@ -5,7 +5,8 @@ from time import perf_counter
 
 from tcpx.interp import ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
-from tcpx.lowering import StepDone, run_and_lower
+from tcpx.judging import Original, run_and_judge
+from tcpx.lowering import StepDone
 from tcpx.payload.ir import Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
@@ -22,10 +23,10 @@ def run_stepwise(
     params: Mapping[str, ParamValue] | None,
     on_step: StepHook,
     keep_texts: bool = False,
-    written: Module | None = None,
+    original: Original | None = None,
 ) -> Run:
     """Change the module as `tcpx.compile` would change a copy of it; `on_step` sees every step when it is done.
-    Hints of remarks may be about `written`, a copy of the module.
+    Hints of remarks may be about the `original` of the module.
 
     Steps of the lowering come after those of the schedule, with no place in it. Raises ScheduleError and VerifyError.
     """
@@ -33,7 +34,7 @@ def run_stepwise(
     def on_lowering(run: Run) -> StepDone:
         return _LoweringSteps(module, run.rewriter, len(run.trace.entries), on_step, keep_texts).done
 
-    return run_and_lower(
+    return run_and_judge(
         module,
         program,
         target,
@@ -42,7 +43,7 @@ def run_stepwise(
         on_step=on_step,
         on_lowering=on_lowering,
         keep_texts=keep_texts,
-        written=written,
+        original=original,
     )
 
 

@@ -47,11 +47,12 @@ def is_on_elements(row: InstructionRow) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def on_vectors(target: Target, row: InstructionRow, lanes: int) -> InstructionRow | None:
-    """The row that does what one on single elements does, in so many lanes; None where the target has none."""
+def on_vectors(target: Target, row: InstructionRow, lanes: int, *, in_words: bool = True) -> InstructionRow | None:
+    """The row that does what one on single elements does, in so many lanes, `in_words` also on integers of 32 bits in
+    place of others; None where the target has none."""
     if not is_on_elements(row):
         return None
-    return _found(target, row, lanes, False) or _found(target, row, lanes, True)
+    return _found(target, row, lanes, False) or (_found(target, row, lanes, True) if in_words else None)
 
 
 def _found(target: Target, row: InstructionRow, lanes: int, in_words: bool) -> InstructionRow | None:

@@ -32,6 +32,15 @@ MOST: Final = 2
 LEAST_COPIED: Final = 4096
 """Bytes that a statement copies element by element."""
 
+ENOUGH: Final = 0.7
+"""The part of what a statement loses from which a hint that gives it is not compared with others."""
+LEAST_REPAIRED: Final = 0.3
+"""The part that a hint must give to be one."""
+MOST_TRIED: Final = 8
+"""Changes that are tried for a kernel."""
+LARGEST_TRIED: Final = 400
+"""Operations of a payload for which hints are tried: scheduling a larger one again takes seconds."""
+
 PADDING: Final = Cause(
     "padding",
     1.25,

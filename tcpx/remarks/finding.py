@@ -9,7 +9,6 @@ from tcpx.costs.loop_cycles import crowded
 from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.costs.work import Place, PlaceWork, account
-from tcpx.payload.diagnostics import Diagnostic, Kind
 from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
@@ -21,11 +20,9 @@ from tcpx.remarks.causes import (
     LEAST_SHARE,
     LEAST_TIME,
     MOST,
-    MOST_FACTOR,
     Cause,
 )
 from tcpx.remarks.request import PayloadWork
-from tcpx.remarks.written import Written
 from tcpx.target import Target
 from tcpx.target.cores import core_named
 
@@ -38,7 +35,7 @@ _ALL: Final = 0.95
 @frozen
 class Finding:
     """A statement that is slow: the cause, the place of the payload, by what factor the kernel would be faster without,
-    what was found, and what the statement and the kernel run."""
+    what was found, what the statement and the kernel run, and how many cycles the kernel takes."""
 
     statement: Statement
     cause: Cause
@@ -47,6 +44,7 @@ class Finding:
     found: str
     runs: Sequence[Run]
     kernel: Sequence[Run]
+    cycles: float
 
 
 @frozen
@@ -61,10 +59,7 @@ class Candidate:
 
 def findings(module: Module, payload: PayloadWork, target: Target, threads: int) -> list[Finding]:
     """The slow statements of a lowered module, in its order, each with the cause that costs most."""
-    sizes = dict(payload.sizes)
-    bind_strides(module.main, sizes)
-    kernel = list(runs(module.main, sizes, target))
-    times = statement_times(kernel, target, threads, Dependence(module))
+    kernel, times = _modelled(module, payload.sizes, target, threads)
     work = account(payload.places.forwarded(payload.asked, kernel), kernel, payload.places.bodies)
     whole = sum(time.total for time in times.values())
     found: list[Finding] = []
@@ -76,11 +71,25 @@ def findings(module: Module, payload: PayloadWork, target: Target, threads: int)
             own = [run for run in kernel if run.statement == statement] if worst else []
             for each in worst:
                 factor = whole / max(whole - time.total + each.after, 1e-9)
-                found.append(Finding(statement, each.cause, each.place, factor, each.found, own, kernel))
+                found.append(Finding(statement, each.cause, each.place, factor, each.found, own, kernel, whole))
             if worst:
                 break
         before.append(time)
     return found
+
+
+def kernel_cycles(module: Module, sizes: Mapping[str, int], target: Target, threads: int) -> float:
+    """The cycles of a call of a lowered module at these sizes."""
+    return sum(time.total for time in _modelled(module, sizes, target, threads)[1].values())
+
+
+def _modelled(
+    module: Module, sizes: Mapping[str, int], target: Target, threads: int
+) -> tuple[list[Run], dict[Statement, StatementTime]]:
+    known = dict(sizes)
+    bind_strides(module.main, known)
+    kernel = list(runs(module.main, known, target))
+    return kernel, statement_times(kernel, target, threads, Dependence(module))
 
 
 def _worst(candidates: Iterable[Candidate], total: float, whole: float) -> list[Candidate]:
@@ -264,30 +273,3 @@ def _part(part: float) -> str:
 
 def _largest(places: Mapping[Place, float]) -> Place:
     return max(places, key=lambda place: places[place])
-
-
-def remarks_on(
-    module: Module, payload: PayloadWork, target: Target, threads: int, written: Written
-) -> list[Diagnostic]:
-    """A remark for each slow statement of a lowered module, with a hint on what was written."""
-    return [_remark(found, payload, written) for found in findings(module, payload, target, threads)]
-
-
-def _remark(found: Finding, payload: PayloadWork, written: Written) -> Diagnostic:
-    cause = found.cause
-    name = found.statement.name or f"@{found.statement.function}"
-    factor = f"{found.factor:.1f}" if found.factor <= MOST_FACTOR else f"more than {MOST_FACTOR}"
-    hint = written.hint(cause, found.place, found.runs, found.kernel, payload)
-    return Diagnostic(
-        f"`{name}` {cause.means}: without that, the kernel would be {factor} times as fast",
-        Kind.WARNING,
-        schedule=hint.schedule,
-        payload=found.place,
-        required=cause.required,
-        found=found.found,
-        notes=hint.notes,
-        fix=hint.fix,
-        cause=cause.name,
-        factor=round(min(found.factor, MOST_FACTOR), 3),
-        statement=(found.statement.function, found.statement.name),
-    )

@@ -1,19 +1,52 @@
 """What repairs a slow statement: text that can be written as it stands, where such text is known."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Self
 
 from tcpx.payload.diagnostics import Location
+from tcpx.payload.ir import Operation
 from tcpx.records import frozen
+from tcpx.transform.language import syntax as ast
+
+
+@frozen
+class PayloadEdit:
+    """`lines` in the place of operations of a payload, where `at` stands."""
+
+    replaced: tuple[Operation, ...]
+    at: Operation
+    lines: tuple[str, ...]
 
 
 @frozen
 class Hint:
-    """`fix` is text to write, or a Direction; `schedule` is the statement of the schedule that it changes, `notes` say
-    what else it changes."""
+    """`fix` is text to write, or a Direction; `place` is the statement of the schedule that it changes, `notes` say
+    what else it changes. `payload` is the change of the payload, `schedule` the syntax tree of the changed schedule;
+    neither where the text is a direction."""
 
     fix: str
-    schedule: Location | None = None
+    place: Location | None = None
     notes: tuple[str, ...] = ()
+    payload: PayloadEdit | None = None
+    schedule: ast.File | None = None
+
+    @property
+    def key(self) -> tuple[str, Location | None, PayloadEdit | None]:
+        """Equal for hints that change the same."""
+        return self.fix, self.place, self.payload
+
+    @property
+    def replaced_at(self) -> Location | None:
+        """Where the statement of the payload stands in whose place the text is to be written; None for another text."""
+        return (
+            self.payload.at.location if self.payload is not None and self.payload.at in self.payload.replaced else None
+        )
+
+    def on(self, op: Operation) -> Self:
+        """The same, as the lines below the first one of the text in place of an operation."""
+        _, *lines = self.fix.splitlines()
+        return replace(self, payload=PayloadEdit((op,), op, tuple(lines)))
 
 
 def lines_named(lines: Iterable[int]) -> str:

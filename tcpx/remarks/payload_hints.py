@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -28,8 +28,10 @@ from tcpx.payload.types import ScalarType, Type, dtype_of, like, shape_of, si32
 from tcpx.payload.value_ranges import value_range
 from tcpx.remarks import causes
 from tcpx.remarks.causes import Cause
-from tcpx.remarks.hints import Hint, lines_named
+from tcpx.remarks.edits import FILE
+from tcpx.remarks.hints import Hint, PayloadEdit, lines_named
 from tcpx.remarks.request import PayloadWork, narrow_product
+from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language_versions import NEWEST
 
 ROUNDS: Final = "the result may round differently"
@@ -43,26 +45,33 @@ class PayloadHints:
     def __init__(self, module: Module, payload: PayloadWork) -> None:
         self.module, self.payload = module, payload
 
-    def hint(self, cause: Cause, at: Location | None, *, is_scheduled: bool) -> Hint | None:
+    def hints(self, cause: Cause, at: Location | None, *, is_scheduled: bool) -> Iterator[Hint]:
         """What to write in place of the statement at a place, or around it, or a schedule for it unless it has one;
-        None where no text is known."""
+        what is likelier to repair it first."""
         op = self._op_at(at)
         if op is None:
-            return None
+            return
+        found: list[Hint | None] = []
         if cause is causes.RECOMPUTATION:
-            return self._before_broadcast(op) or self._before_loop(op)
+            found = [self._before_broadcast(op)]
         if cause is causes.DIVISIONS:
-            return self._reciprocal(op)
+            found = [self._reciprocal(op)]
         if cause is causes.DOT_PRODUCT:
-            return self._narrow_product(op)
+            found = [self._narrow_product(op)]
         if cause is causes.SCALAR:
-            return self._products(op) or self._commutative(op) or self._in_32_bits(op)
+            found = [self._products(op), self._in_32_bits(op)]
+            outer = op.parent_op if op.parent_op is not None and not isinstance(op, Generic) else op
+            yield from (hint.on(outer) for hint in (self._commutative(outer),) if hint is not None)
         if cause is causes.WAITS:
-            return self._reduced_rows(op) or (_in_lanes(op) if not is_scheduled else None)
-        return None
+            found = [self._reduced_rows(op)]
+        yield from (hint.on(op) for hint in found if hint is not None)
+        others = [self._before_loop(op) if cause is causes.RECOMPUTATION else None]
+        others += [_in_lanes(op) if cause is causes.WAITS and not is_scheduled else None]
+        yield from (hint for hint in others if hint is not None)
 
-    def constants(self, at: Location | None, runs: Sequence[Run]) -> list[str]:
-        """The names of the values that are constant and are computed here, and are read by what is not constant."""
+    def constants(self, at: Location | None, runs: Sequence[Run]) -> dict[str, set[Location | None]]:
+        """The names of the values that are constant and are computed here, and are read by what is not constant, with
+        the places of what they are computed of."""
         places = {at, *(op.written_at for run in runs for op in run.ops)}
         body = self.module.main.body.ops
         constant: dict[Operation, set[Location | None]] = {}
@@ -74,7 +83,7 @@ class PayloadHints:
                 constant[op] = {op.location}.union(*known)
         read = [op for op in constant if any(user not in constant for value in op.results for user in value.users)]
         folded = [op for op in read if not isinstance(op, Const) and any(v.defining_op for v in op.operands)]
-        return [op.name for op in folded if op.name and self._reaches(op, constant[op], places)]
+        return {op.name: constant[op] for op in folded if op.name and self._reaches(op, constant[op], places)}
 
     def _reaches(self, op: Operation, cone: set[Location | None], places: set[Location | None]) -> bool:
         """Whether what a value is computed of is computed at one of the places, or is read there."""
@@ -124,9 +133,9 @@ class PayloadHints:
         lines = {line for each in moved for line in _lines_of(each.location)}
         if not any(not isinstance(each, Const) for each in moved) or not lines:
             return None
-        texts = [print_operation(each) for each in moved]
+        texts = tuple(line for each in moved for line in print_operation(each).splitlines())
         where = f"in place of {lines_named(lines)} of the payload write before line {loop.location.line}:"
-        return Hint("\n".join((where, *texts)))
+        return Hint("\n".join((where, *texts)), payload=PayloadEdit(tuple(moved), loop, texts))
 
     # -- cheaper operations ------------------------------------------------------------------------------------------
 
@@ -249,7 +258,8 @@ def _whole_schedule(lines: Iterable[str], note: str = "") -> Hint:
             "}",
         )
     )
-    return Hint(f"give it the schedule:\n{text}", notes=(note,) if note else ())
+    notes = (note,) if note else ()
+    return Hint(f"give it the schedule:\n{text}", notes=notes, schedule=parse_schedule(text + "\n", FILE))
 
 
 def _in_lanes(op: Operation) -> Hint | None:

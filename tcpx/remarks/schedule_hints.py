@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Self
 
 from tcpx.costs.visits import Run
 from tcpx.interp.trace import TraceEntry
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.ops.gml_st import Loop, OnSubset
-from tcpx.payload.ops.vector import Write
-from tcpx.payload.size_traversal import variables
-from tcpx.payload.sizes import evaluate
-from tcpx.payload.types import VectorType
 from tcpx.records import frozen
 from tcpx.remarks import causes
 from tcpx.remarks.causes import Cause
+from tcpx.remarks.edits import ScheduleEdit, import_of, position, statements_of
 from tcpx.remarks.hints import Hint, lines_named, listed
+from tcpx.remarks.tile_sizes import Sizes, entry_of, fitting, more_rows, resized
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.loader import Program
 from tcpx.transform.language.printer import print_statement
@@ -26,8 +23,7 @@ from tcpx.transform.recomputation import RECOMPUTED
 DEFAULT: Final = "default"
 REST: Final = "rest"
 """The sequence of the default schedule that schedules what nothing has touched."""
-INDEPENDENT: Final = 8
-"""Results that an instruction is to have between two that follow each other: its latency, in instructions."""
+TilesOf = Callable[[Sequence[Run], Container[int]], Iterator[Sizes]]
 
 
 @frozen
@@ -53,19 +49,30 @@ class GivenSchedule:
             return None
         return None if program.schedule().location.printed is not None else cls(program, entries)
 
-    def hint(self, cause: Cause, at: Location | None, runs: Sequence[Run], kernel: Sequence[Run]) -> Hint | None:
+    @property
+    def root(self) -> str:
+        """What the schedule calls its function."""
+        return self.schedule.params[0].name
+
+    def hints(self, cause: Cause, at: Location | None, runs: Sequence[Run], kernel: Sequence[Run]) -> Iterator[Hint]:
         """What to change in this schedule for a statement that is slow at a place of the payload, of the `runs` of the
-        kernel; None where it is computed as the default schedule does it."""
+        kernel, the smallest change first; none where it is computed as the default schedule does it."""
         places = self._places_of(runs)
         if any(not self._is_default(place.statement) for place in places):
-            return self._of_cause(cause, at, runs, places) or self._left_out(runs, kernel)
-        return None if places else self._without([])
+            yield from self._of_cause(cause, at, runs, places)
+            computed = {op.written_at for run in runs for op in run.ops}
+            yield self._left_out([run for run in kernel if any(op.written_at in computed for op in run.ops)])
+        elif not places:
+            yield self._without([])
 
-    def folded(self, names: Iterable[str]) -> Hint:
-        """The values with these names, computed at compile time."""
-        root = self.schedule.params[0].name
-        lines = [f'constant_fold(match one "{name}" in {root})' for name in names]
-        return Hint("\n".join(("as the first statement of the schedule write:", *lines)))
+    def folded(self, names: Iterable[str], cone: Collection[Location | None], kernel: Sequence[Run]) -> Iterator[Hint]:
+        """The values with these names, computed at compile time: first of all, and without the statements that
+        schedule what they are computed of at the places of `cone`."""
+        lines = [f'constant_fold(match one "{name}" in {self.root})' for name in names]
+        edit = ScheduleEdit({}, first=statements_of(lines, self.root))
+        text = "\n".join(("as the first statement of the schedule write:", *lines))
+        yield Hint(text, schedule=edit.of(self.program.main.file))
+        yield self._left_out([run for run in kernel if all(op.written_at in cone for op in run.ops)], lines)
 
     def folded_pack(self, runs: Sequence[Run]) -> Hint | None:
         """The last constant that these runs pack, packed at compile time."""
@@ -77,19 +84,21 @@ class GivenSchedule:
         kept = [argument for argument in call.arguments if argument.name not in ("at", "parallel")]
         names = statement.names if isinstance(statement, ast.Let) else (self._new_name("packed"),)
         let = ast.Let(names, replace(call, arguments=tuple(kept)), location=statement.location)
-        return _written([print_statement(let), f"constant_fold({names[0]})"], statement.location)
+        return self._in_place(statement, [print_statement(let), f"constant_fold({names[0]})"])
 
-    def _of_cause(self, cause: Cause, at: Location | None, runs: Sequence[Run], places: list[Place]) -> Hint | None:
+    def _of_cause(self, cause: Cause, at: Location | None, runs: Sequence[Run], places: list[Place]) -> Iterator[Hint]:
         if cause is causes.PADDING:
-            return self._without_padding(runs, places)
+            yield from self._resized(fitting, runs, places)
+            pads = [place.statement for place in places if place.entry.transform == "pad"]
+            if pads:
+                yield self._without(pads, is_rest=False)
         if cause is causes.RECOMPUTATION:
-            return self._without_fusion(at, runs, places)
+            yield from self._without_fusion(at, runs, places)
         if cause is causes.WAITS:
-            return self._more_rows(runs, places)
+            yield from self._resized(more_rows, runs, places)
         packs = [place for place in places if place.entry.transform == "pack"]
         if cause is causes.ELEMENT_COPY and packs and isinstance(packs[-1].statement, ast.Do):
-            return self._without([packs[-1].statement], is_rest=False)
-        return None
+            yield self._without([packs[-1].statement], is_rest=False)
 
     # -- places ------------------------------------------------------------------------------------------------------
 
@@ -106,7 +115,7 @@ class GivenSchedule:
             return None
         for outermost in self.schedule.body.statements:
             for node in ast.walk(outermost):
-                if isinstance(node, ast.Let | ast.Do) and _position(node) == (where.line, where.column):
+                if isinstance(node, ast.Let | ast.Do) and position(node) == (where.line, where.column):
                     return Place(entry, node, outermost)
         return None
 
@@ -128,84 +137,83 @@ class GivenSchedule:
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
-    def _without_padding(self, runs: Sequence[Run], places: list[Place]) -> Hint | None:
-        """Tiles that divide what they are tiles of, as nearly as vectors allow; no `pad` of a whole dim."""
+    def _resized(self, tiles: TilesOf, runs: Sequence[Run], places: Sequence[Place]) -> Iterator[Hint]:
+        """A statement that makes loops of these runs, with other sizes of all of them that have some."""
         by_entry = {place.entry.index: place for place in places}
-        wastes = [
-            (trip.count * _step(loop, run) / _extent(loop, run), loop, run)
-            for run in runs
-            for trip in run.trips
-            if isinstance(loop := trip.loop, Loop) and _extent(loop, run) > 0 and _entry_of(loop) in by_entry
-        ]
-        waste, loop, run = max(wastes, key=lambda each: each[0], default=(1.0, None, None))
-        if loop is not None and run is not None and waste > 1:
-            size = _balanced(_extent(loop, run), _step(loop, run), _lanes(loop, runs))
-            padded = -(-_extent(loop, run) // size) * size
-            hint = _resized(by_entry[_entry_of(loop)], loop, size)
-            if hint is not None and padded < causes.PADDING.least * _extent(loop, run):
-                return hint
-        pads = [place.statement for place in places if place.entry.transform == "pad"]
-        return self._without(pads, is_rest=False) if pads else None
+        for sizes in tiles(runs, by_entry):
+            place = by_entry[entry_of(next(iter(sizes)))]
+            call = _call_of(place.statement)
+            new = resized(call, sizes) if call is not None else None
+            if new is not None:
+                field = "call" if isinstance(place.statement, ast.Do) else "value"
+                yield self._in_place(place.statement, [print_statement(replace(place.statement, **{field: new}))])
 
-    def _without_fusion(self, at: Location | None, runs: Sequence[Run], places: list[Place]) -> Hint | None:
+    def _without_fusion(self, at: Location | None, runs: Sequence[Run], places: list[Place]) -> Iterator[Hint]:
         """The producer that is computed more than once, computed once before."""
         names = {f"%{op.notes[RECOMPUTED]}" for run in runs for op in run.ops if at == op.written_at and op.notes}
         fusions = [place for place in places if place.entry.transform == "fuse"]
         those = [place for place in fusions if dict(place.entry.bound).get("target") in names] or fusions
-        return self._without([place.statement for place in those]) if those else None
+        if those:
+            yield self._without([place.statement for place in those])
 
-    def _more_rows(self, runs: Sequence[Run], places: list[Place]) -> Hint | None:
-        """A register tile of enough rows that none waits for the one before."""
-        by_entry = {place.entry.index: place for place in places}
-        run = max(runs, key=lambda run: run.times * len(run.ops))
-        loops = [trip.loop for trip in run.trips if isinstance(trip.loop, Loop) and _entry_of(trip.loop) in by_entry]
-        along = _names_in_results(runs)
-        rows = [loop for loop in loops if loop.var.name in along and _lanes(loop, runs) == 1]
-        rows = [loop for loop in rows if _step(loop, run) < min(INDEPENDENT, _extent(loop, run))]
-        if not rows:
-            return None
-        place = by_entry[_entry_of(rows[-1])]
-        return _resized(place, rows[-1], min(INDEPENDENT, _extent(rows[-1], run)))
+    def _in_place(self, statement: ast.Statement, lines: Sequence[str]) -> Hint:
+        """Statements to write in place of one of the schedule."""
+        edit = ScheduleEdit({position(statement): statements_of(lines, self.root)})
+        text = "\n".join(("in place of this statement of the schedule write:", *lines))
+        return Hint(text, statement.location, schedule=edit.of(self.program.main.file))
 
-    def _left_out(self, runs: Sequence[Run], kernel: Sequence[Run]) -> Hint:
-        """All that the statement computes, left to the default schedule."""
-        computed = {op.written_at for run in runs for op in run.ops}
-        places = self._places_of([run for run in kernel if any(op.written_at in computed for op in run.ops)])
-        mine = [place.outermost for place in places if not self._is_default(place.statement)]
+    def _left_out(self, runs: Sequence[Run], first: Sequence[str] = ()) -> Hint:
+        """All that schedules these runs, left to the default schedule."""
+        found = self._places_of(runs)
+        mine = [place.outermost for place in found if not self._is_default(place.statement)]
         used = {name for each in mine for name in _used(each)}
         matched = {name for each in self.schedule.body.statements if _is_match(each) for name in _bound(each) & used}
-        return self._without([*mine, *(each for each in self.schedule.body.statements if _used(each) & matched)])
+        those = [*mine, *(each for each in self.schedule.body.statements if _used(each) & matched)]
+        return self._without(those, first=first)
 
-    def _without(self, statements: Sequence[ast.Statement], *, is_rest: bool = True) -> Hint:
-        """The schedule without these statements and those that need what they name; what nothing else schedules then
-        is scheduled as by default."""
+    def _without(self, statements: Sequence[ast.Statement], *, is_rest: bool = True, first: Sequence[str] = ()) -> Hint:
+        """The schedule without these statements and those that need what they name, with `first` ones; what nothing
+        else schedules then is scheduled as by default."""
         left_out = self._with_users(statements)
         lines = {line for each in left_out for line in _lines_of(each)}
         parts = [f"leave out {lines_named(lines)} of the schedule"] if lines else []
         calls = [node for node in ast.walk(self.schedule) if isinstance(node, ast.Call)]
+        last, imports = "", ""
         if is_rest and not any(map(self._is_rest, calls)):
             alias = next(iter(self._aliases()), None) or self._new_name(DEFAULT)
-            parts.append(f"end it with `{alias}.{REST}({self.schedule.params[0].name})`")
+            last = f"{alias}.{REST}({self.root})"
+            parts.append(f"end it with `{last}`")
             if not self._aliases():
-                parts.append(f'write `import "{DEFAULT}.tcps" as {alias}` after the line of its language')
+                imports = f'import "{DEFAULT}.tcps" as {alias}'
+                parts.append(f"write `{imports}` after the line of its language")
+        if first:
+            parts.append("\n".join(("as its first statement write:", *first)))
         text = listed(parts) if lines else listed(parts).replace("it with", "the schedule with", 1)
         shown = next((each for each in left_out if not _is_match(each)), None)
-        return Hint(text, shown.location if shown is not None else None)
+        nodes = [node for node in ast.walk(self.schedule) if node.location.line in lines]
+        edit = ScheduleEdit(
+            {position(node): () for node in nodes},
+            statements_of(first, self.root) if first else (),
+            statements_of([last], self.root) if last else (),
+            [import_of(imports)] if imports else (),
+        )
+        file = edit.of(self.program.main.file)
+        return Hint(text, shown.location if shown is not None else None, schedule=file)
 
     def _with_users(self, statements: Sequence[ast.Statement]) -> list[ast.Statement]:
         """These statements, those that need what they name, and names that only they have a use for, in order."""
-        at = {_position(each) for each in statements}
+        at = {position(each) for each in statements}
         body = self.schedule.body.statements
         ended = {name for each in statements for name in _bound(each)}
         for each in body:
             if _used(each) & ended:
-                at.add(_position(each))
+                at.add(position(each))
                 ended |= _bound(each)
         for each in reversed(body):
-            users = [_position(one) for one in body if _used(one) & _bound(each)]
+            users = [position(one) for one in body if _used(one) & _bound(each)]
             if users and at.issuperset(users) and _is_match(each):
-                at.add(_position(each))
-        found = {_position(each): each for each in (*statements, *body)}
+                at.add(position(each))
+        found = {position(each): each for each in (*statements, *body)}
         return [found[place] for place in sorted(at)]
 
     def _new_name(self, name: str) -> str:
@@ -228,99 +236,11 @@ def _used(statement: ast.Statement) -> set[str]:
     return {node.name for node in ast.walk(statement) if isinstance(node, ast.Name)}
 
 
-def _position(node: ast.Node) -> tuple[int, int]:
-    """Statements that are equal are told apart by their places."""
-    return node.location.line, node.location.column
-
-
 def _call_of(statement: ast.Let | ast.Do) -> ast.Call | None:
     """The call of the transform that is the statement; None where it is a part of an expression."""
     call = statement.call if isinstance(statement, ast.Do) else statement.value
     return call if isinstance(call, ast.Call) else None
 
 
-def _written(lines: Sequence[str], place: Location) -> Hint:
-    """Statements to write in place of one of the schedule."""
-    return Hint("\n".join(("in place of this statement of the schedule write:", *lines)), place)
-
-
 def _lines_of(statement: ast.Statement) -> range:
     return range(statement.location.line, max(statement.location.end_line, statement.location.line) + 1)
-
-
-# -- loops -----------------------------------------------------------------------------------------------------------
-
-
-def _entry_of(loop: Loop) -> int:
-    """The number of the step that made a loop."""
-    return loop.steps[0] - 1 if loop.steps else -1
-
-
-def _step(loop: Loop, run: Run) -> int:
-    return evaluate(loop.var.step, run.sizes)
-
-
-def _extent(loop: Loop, run: Run) -> int:
-    return evaluate(loop.var.upper, run.sizes) - evaluate(loop.var.lower, run.sizes)
-
-
-def _lanes(loop: Loop, runs: Sequence[Run]) -> int:
-    """The lanes of the vectors that lie along what a loop steps over; 1 for none."""
-    widths = [1]
-    for op in (op for run in runs for op in run.ops if isinstance(op, OnSubset)):
-        offsets = [tile.offsets[-1] for _, tile in op.accesses if tile.offsets]
-        if any(var.name == loop.var.name for offset in offsets for var in variables(offset)):
-            widths += [_width(value.type) for value in (*op.results, *op.operands[:1])]
-    return max(widths)
-
-
-def _width(type_: object) -> int:
-    return type_.shape[-1] if isinstance(type_, VectorType) else 1
-
-
-def _names_in_results(runs: Sequence[Run]) -> set[str]:
-    """The names of loop variables whose iterations write different elements."""
-    writes = (op for run in runs for op in run.ops if isinstance(op, Write))
-    offsets = (offset for op in writes for _, tile in op.accesses for offset in tile.offsets)
-    return {var.name for offset in offsets for var in variables(offset)}
-
-
-def _balanced(extent: int, step: int, lanes: int) -> int:
-    """The size of tiles of which as many cover a dim, with the least that is beyond it, in whole vectors."""
-    share = -(-extent // -(-extent // step))
-    return -(-share // lanes) * lanes if step % lanes == 0 else share
-
-
-def _resized(place: Place, loop: Loop, size: int) -> Hint | None:
-    """The statement of a loop, with another size; None where its text names no size for the loop."""
-    call = _call_of(place.statement)
-    if call is None:
-        return None
-    dim = loop.name.rpartition("/")[2]
-    changed = False
-
-    def change(node: object) -> object:
-        nonlocal changed
-        if isinstance(node, ast.MapOf):
-            entries = tuple((key, _literal(value, size) if _names(key, dim) else value) for key, value in node.entries)
-            changed |= entries != node.entries
-            return replace(node, entries=entries)
-        if isinstance(node, ast.Argument) and node.name == "factor":
-            changed = True
-            return replace(node, value=_literal(node.value, size))
-        return node
-
-    new = ast.rebuilt(call, change)
-    if not changed:
-        return None
-    field = "call" if isinstance(place.statement, ast.Do) else "value"
-    return _written([print_statement(replace(place.statement, **{field: new}))], place.statement.location)
-
-
-def _names(key: ast.Expression, dim: str) -> bool:
-    """Whether a dim of a map is that of a loop, whose name is the dim's and a number."""
-    return isinstance(key, ast.Name) and dim.startswith(key.name) and dim.removeprefix(key.name).isdigit()
-
-
-def _literal(value: ast.Expression, size: int) -> ast.Literal:
-    return ast.Literal(size, location=value.location)

@@ -8,6 +8,7 @@ from tcpx.api import copy_module, program_or_default
 from tcpx.cells import page_cell, table_cell
 from tcpx.interp import KnobNames, KnobUse, ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
+from tcpx.judging import Original
 from tcpx.loading import PayloadLike
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, TcpxError
 from tcpx.payload.ir import Module
@@ -103,7 +104,7 @@ def explain(
     chosen = load_target(target)
     program = program_or_default(schedule)
     copy = _with_one_function(copy_module(module), func)
-    function, written = copy.main, copy_module(copy)
+    function, original = copy.main, Original(copy_module(copy), copy_module)
     texts = PayloadTexts(function)
     steps: list[TraceEntry] = []
     known = Explanation(
@@ -129,7 +130,7 @@ def explain(
     source, error = None, None
     try:
         run = run_stepwise(
-            copy, program, chosen, threads=threads, params=params, on_step=keep, keep_texts=True, written=written
+            copy, program, chosen, threads=threads, params=params, on_step=keep, keep_texts=True, original=original
         )
         source = source_of(copy, chosen, threads)
     except TcpxError as raised:

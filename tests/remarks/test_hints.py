@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 import tcpx
+from benchmarks.slow_programs.follow import Texts, followed
 from benchmarks.slow_programs.programs import Array, SlowProgram, slow_programs
-from tests.remarks.follow import Texts, followed
+from tcpx.payload.diagnostics import Direction
 
 TARGET: Final = "x86_avx512"
 """Nothing is run on it: remarks are a model's."""
+MOST_STEPS: Final = 6
+"""Hints that a reader follows one after the other."""
 FOLLOWED: Final = {
     "padding": 4,
     "recomputation": 6,
-    "element_copy": 5,
+    "element_copy": 4,
     "constant_work": 6,
     "scalar": 6,
     "fallback": 3,
@@ -80,6 +83,23 @@ def test_the_results_are_the_same_where_a_hint_is_followed(program: SlowProgram)
     found, expected = (results(each, program) for each in (texts, texts_of(program)))
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, program.tolerance, program.tolerance)
+
+
+@pytest.mark.parametrize("program", slow_programs(), ids=lambda program: program.name)
+def test_no_hint_leads_back(program: SlowProgram) -> None:
+    """Hints that are followed one after the other come to an end, and never to a text that was there before."""
+    texts = texts_of(program)
+    known = [texts]
+    while (remark := _first_text(remarks(program, texts))) is not None:
+        following = followed(texts, remark)
+        assert following is not None
+        assert following not in known, remark.render()
+        known.append(texts := following)
+        assert len(known) <= MOST_STEPS, remark.render()
+
+
+def _first_text(found: list[tcpx.Diagnostic]) -> tcpx.Diagnostic | None:
+    return next((remark for remark in found if not isinstance(remark.fix, Direction)), None)
 
 
 def results(texts: Texts, program: SlowProgram) -> list[Array]:

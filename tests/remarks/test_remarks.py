@@ -9,7 +9,7 @@ import pytest
 
 import tcpx
 from tcpx.api import program_or_default
-from tcpx.lowering import run_and_lower
+from tcpx.judging import run_and_judge
 from tcpx.remarks import causes
 
 PRODUCT = """\
@@ -99,7 +99,7 @@ func @f(%x: tensor<2000000xf32>) -> tensor<2000000xf32> {
 def remarks(payload: str, schedule: str | None = None, target: str = "x86_avx512") -> list[tcpx.Diagnostic]:
     module = tcpx.parse(payload, constants={"w": np.ones((256, 256), np.float32)} if '"w"' in payload else None)
     program = program_or_default(tcpx.parse_schedule(schedule) if schedule is not None else None)
-    run = run_and_lower(module, program, tcpx.load_target(target), threads=1)
+    run = run_and_judge(module, program, tcpx.load_target(target), threads=1)
     return [remark for remark in run.remarks if remark.factor]
 
 

@@ -67,6 +67,9 @@ def _without(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Tex
     kept = [line for number, line in enumerate(lines, 1) if number not in left_out]
     if match["last"]:
         kept[-1:] = [f"  {match['last']}", kept[-1]]
+    if match["begin"]:
+        head = next(k for k, line in enumerate(kept) if line.startswith("schedule "))
+        kept[head + 1 : head + 1] = [match["begin"]]
     if match["first"]:
         kept[1:1] = [match["first"]]
     return replace(texts, schedule="\n".join(kept) + "\n")
@@ -82,7 +85,8 @@ FORMS: tuple[tuple[str, Change], ...] = (
     (
         r"(leave out (?P<lines>lines? [\d to,and]+) of the schedule)?(, | and )?"
         r"(end (it|the schedule) with `(?P<last>[^`]+)`)?"
-        r"( and write `(?P<first>[^`]+)` after the line of its language)?",
+        r"((, | and )write `(?P<first>[^`]+)` after the line of its language)?"
+        r"( and as its first statement write:\n(?P<begin>.*))?",
         _without,
     ),
 )

@@ -1,0 +1,76 @@
+"""A schedule, the lowering after it, and remarks on what is slow then."""
+
+import warnings
+from collections.abc import Callable, Mapping
+
+from tcpx.interp import ParamValue, Run, StepHook
+from tcpx.lowering import StepDone, run_and_lower
+from tcpx.payload.diagnostics import ParseError, ScheduleError, ScheduleWarning, VerifyError
+from tcpx.payload.ir import Module
+from tcpx.records import frozen
+from tcpx.remarks.edits import edited_payload, edited_program
+from tcpx.remarks.finding import kernel_cycles
+from tcpx.remarks.hints import Hint
+from tcpx.remarks.request import PayloadWork
+from tcpx.remarks.schedule_hints import GivenSchedule
+from tcpx.remarks.trials import remarks_on
+from tcpx.remarks.written import Written
+from tcpx.target import Target
+from tcpx.transform.language.loader import Program
+
+
+@frozen
+class Original:
+    """A payload as it was written, of which `prepared` makes the copy that is scheduled, such as one with strides."""
+
+    module: Module
+    prepared: Callable[[Module], Module]
+
+
+def run_and_judge(
+    module: Module,
+    program: Program,
+    target: Target,
+    *,
+    threads: int,
+    params: Mapping[str, ParamValue] | None = None,
+    on_step: StepHook | None = None,
+    on_lowering: Callable[[Run], StepDone] | None = None,
+    keep_texts: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    original: Original | None = None,
+) -> Run:
+    """Do what `run_and_lower` does. What is slow then has a remark, judged at the sizes that are given, else at usual
+    ones; its hint may be about the original payload, on copies of which it is tried. Raises ScheduleError and
+    VerifyError."""
+    payload = PayloadWork.of(module, target, sizes)
+    run = run_and_lower(
+        module,
+        program,
+        target,
+        threads=threads,
+        params=params,
+        on_step=on_step,
+        on_lowering=on_lowering,
+        keep_texts=keep_texts,
+    )
+
+    def trial(hint: Hint) -> float | None:
+        if original is None:
+            return None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ScheduleWarning)
+                edited = edited_payload(original.module, hint)
+                if edited is None:
+                    return None
+                changed = original.prepared(edited)
+                run_and_lower(changed, edited_program(program, hint), target, threads=threads, params=params)
+        except (ParseError, ScheduleError, VerifyError):  # it cannot be followed: another one is tried
+            return None
+        return kernel_cycles(changed, payload.sizes, target, threads)
+
+    written = original.module if original is not None else None
+    texts = Written(written, GivenSchedule.of(program, run.trace.entries))
+    run.trace.remarks += remarks_on(run.module, payload, target, threads, texts, trial)
+    return run

@@ -1,0 +1,51 @@
+"""What is said of a slow statement where no text is known that repairs it: why, and what could be written."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tcpx.costs.vector_forms import is_on_elements, on_vectors
+from tcpx.costs.visits import Run
+from tcpx.payload.diagnostics import Direction
+from tcpx.payload.ops.memory import At
+from tcpx.payload.types import dtype_of
+from tcpx.remarks.causes import ELEMENT_COPY, SCALAR
+from tcpx.remarks.finding import Finding
+from tcpx.remarks.hints import listed
+
+COMPUTE: Final = "compute"
+_WORD: Final = 32
+
+
+def direction(found: Finding) -> Direction:
+    """The direction for a statement that no change which is known makes faster."""
+    if found.cause in (SCALAR, ELEMENT_COPY):
+        loop = found.runs[0].loop
+        if loop is not None and not loop.steps:
+            rows = (
+                "write operations on whole rows, parts of which `tcp.slice` takes, in place of the loop over elements"
+            )
+            return Direction(rows)
+    if found.cause is SCALAR:
+        lacking = without_vectors(found.runs)
+        if lacking:
+            return Direction(f"no change is known that helps: {_without(found, lacking)}")
+        if any(isinstance(op, At) for run in found.runs for op in run.ops):
+            return Direction("no change is known that helps: elements of another array say where it reads or writes")
+    return Direction(found.cause.fix)
+
+
+def _without(found: Finding, lacking: Sequence[str]) -> str:
+    return f"{found.runs[0].target.title} has no instruction on vectors for {listed(lacking)}"
+
+
+def without_vectors(kernel: Sequence[Run]) -> list[str]:
+    """The operations on single elements of these runs for which the target has no instruction on vectors of their
+    dtype: `floordiv(a, b)` of si64."""
+    found: dict[str, None] = {}
+    for op, target in ((op, run.target) for run in kernel for op in run.ops if "row" in op.attributes and op.operands):
+        row = target.row(str(op.attributes["row"]))
+        if row.kind == COMPUTE and row.result is not None and is_on_elements(row):
+            lanes = target.vector_bits // max(_WORD, dtype_of(op.results[0].type).bits)
+            if on_vectors(target, row, lanes, in_words=False) is None:
+                found[f"`{row.semantics}` of {row.result.dtype}"] = None
+    return list(found)

@@ -1,0 +1,112 @@
+"""Remarks on slow statements: each has a hint that was tried on the model, and the factor that following it gives."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
+from tcpx.payload.ir import Module
+from tcpx.records import frozen
+from tcpx.remarks.causes import ENOUGH, LARGEST_TRIED, LEAST_REPAIRED, MOST_FACTOR, MOST_TRIED
+from tcpx.remarks.directions import direction
+from tcpx.remarks.finding import Finding, findings
+from tcpx.remarks.hints import Hint, listed
+from tcpx.remarks.request import PayloadWork
+from tcpx.remarks.written import Written
+from tcpx.target import Target
+
+Trial = Callable[[Hint], float | None]
+"""The cycles of the kernel once a hint is followed; None where the changed schedule or payload is refused."""
+
+
+@frozen
+class Repair:
+    """What is said of a slow statement: a hint, and how many times as fast the kernel is once it is followed. `also`
+    are other statements that it repairs."""
+
+    found: Finding
+    hint: Hint
+    factor: float
+    also: tuple[str, ...] = ()
+
+
+def remarks_on(
+    module: Module, payload: PayloadWork, target: Target, threads: int, written: Written, trial: Trial | None
+) -> list[Diagnostic]:
+    """A remark for each slow statement of a lowered module; one for several that the same change repairs."""
+    trials = _Trials(trial if _is_small(written.module) else None)
+    found = findings(module, payload, target, threads)
+    repairs = {id(each): trials.repair(each, written, payload) for each in sorted(found, key=lambda each: -each.factor)}
+    return [_remark(each) for each in _once([repairs[id(each)] for each in found])]
+
+
+def _is_small(module: Module | None) -> bool:
+    return module is not None and sum(1 for _ in module.walk()) <= LARGEST_TRIED
+
+
+@dataclass(slots=True)
+class _Trials:
+    """What the hints of a kernel give. Equal changes are tried once, and no more than some."""
+
+    trial: Trial | None
+    known: dict[object, float | None] = field(default_factory=dict[object, float | None])
+
+    def repair(self, found: Finding, written: Written, payload: PayloadWork) -> Repair:
+        """The first hint that gives most of what the statement loses; else the one that gives most, if that is
+        something; else the direction."""
+        best: tuple[float, Hint] | None = None
+        lost = found.cycles * (1 - 1 / found.factor)
+        hints = written.hints(found.cause, found.place, found.runs, found.kernel, payload)
+        for hint in (hint for hint in hints if hint.fix):
+            if self.trial is None:
+                notes = (*hint.notes, "whether this helps was not tried")
+                return Repair(found, replace(hint, fix=Direction(hint.fix), notes=notes), found.factor)
+            after = self._cycles(hint)
+            if after is not None and found.cycles - after >= LEAST_REPAIRED * lost and (not best or after < best[0]):
+                best = after, hint
+            if best is not None and found.cycles - best[0] >= ENOUGH * lost:
+                break
+        if best is None:
+            return Repair(found, Hint(direction(found)), found.factor)
+        return Repair(found, best[1], found.cycles / max(best[0], 1.0))
+
+    def _cycles(self, hint: Hint) -> float | None:
+        if hint.key not in self.known and self.trial is not None:
+            self.known[hint.key] = self.trial(hint) if len(self.known) < MOST_TRIED else None
+        return self.known[hint.key]
+
+
+def _once(repairs: Sequence[Repair]) -> list[Repair]:
+    """Of those with one and the same text, the one whose statement loses most, with the names of the others."""
+    groups: dict[object, list[Repair]] = {}
+    for repair in repairs:
+        is_text = not isinstance(repair.hint.fix, Direction)
+        groups.setdefault(repair.hint.key if is_text else id(repair), []).append(repair)
+    chosen: dict[int, Repair] = {}
+    for group in groups.values():
+        first = max(group, key=lambda repair: repair.found.factor)
+        others = [f"`{_name(each.found)}` {each.found.cause.means}" for each in group if each is not first]
+        chosen[id(first)] = replace(first, also=tuple(dict.fromkeys(others)))
+    return [chosen[id(repair)] for repair in repairs if id(repair) in chosen]
+
+
+def _name(found: Finding) -> str:
+    return found.statement.name or f"@{found.statement.function}"
+
+
+def _remark(repair: Repair) -> Diagnostic:
+    found, hint, cause = repair.found, repair.hint, repair.found.cause
+    factor = f"{repair.factor:.1f}" if repair.factor <= MOST_FACTOR else f"more than {MOST_FACTOR}"
+    also = (f"the same change repairs that {listed(repair.also)}",) if repair.also else ()
+    return Diagnostic(
+        f"`{_name(found)}` {cause.means}: without that, the kernel would be {factor} times as fast",
+        Kind.WARNING,
+        schedule=hint.place,
+        payload=hint.replaced_at or found.place,
+        required=cause.required,
+        found=found.found,
+        notes=(*hint.notes, *also),
+        fix=hint.fix,
+        cause=cause.name,
+        factor=round(min(repair.factor, MOST_FACTOR), 3),
+        statement=(found.statement.function, found.statement.name),
+    )

@@ -1,0 +1,162 @@
+"""Hints are tried on the model before they are said: they give the factor that is stated, and where none helps, none is
+said."""
+
+from __future__ import annotations
+
+import pytest
+
+import tcpx
+from benchmarks.slow_programs.follow import Texts, followed
+from tcpx.api import lowered
+from tcpx.drafts import draft
+from tcpx.payload.diagnostics import Direction
+from tcpx.remarks.finding import kernel_cycles
+
+PRODUCT = """\
+func @f(%x: tensor<13x256xf32>, %w: tensor<256x40xf32>) -> tensor<13x40xf32> {
+  %y = tcp.matmul(%x, %w) : tensor<13x40xf32>
+  tcp.return(%y)
+}
+"""
+TWO_DIMS = """\
+language 2
+schedule s(root: func) {
+  let y = match one matmul in root
+  let n, m = tile(y, [n: 4 * lanes(f32), m: 6], tail: pad)
+  let k = tile(y, [k: 1])
+  vectorize(m)
+  hoist_accumulator(y, out_of: k)
+}
+"""
+CONSTANT = """\
+func @f(%x: tensor<8x256xf32>) -> tensor<8x256xf32> {
+  %w = tcp.const {value = 0.5} : tensor<256x256xf32>
+  %e = tcp.exp(%w) : tensor<256x256xf32>
+  %y = tcp.matmul(%x, %e) : tensor<8x256xf32>
+  tcp.return(%y)
+}
+"""
+LATER_MATCH = """\
+language 2
+schedule s(root: func) {
+  let e = match one "e" in root
+  tile(e, [d0: 8])
+  let y = match one matmul in root
+  let n, m = tile(y, [n: 4 * lanes(f32), m: 4], tail: pad)
+  let k = tile(y, [k: 1])
+  vectorize(m)
+  hoist_accumulator(y, out_of: k)
+}
+"""
+QUOTIENTS = """\
+func @f(%x: tensor<100000xsi64>, %d: tensor<100000xsi64>) -> tensor<100000xsi64> {
+  %y = tcp.floordiv(%x, %d) : tensor<100000xsi64>
+  tcp.return(%y)
+}
+"""
+HISTOGRAM = """\
+func @f(%i: tensor<40000xsi64> in 0 to 100, %x: tensor<40000xf32>, %z: tensor<100xf32>) -> tensor<100xf32> {
+  %y = tcp.scatter_add(%x, %i, init = %z) {dim = 0} : tensor<100xf32>
+  tcp.return(%y)
+}
+"""
+VECTORIZED = """\
+language 2
+schedule s(root: func) {
+  let y = match one "y" in root
+  vectorize(y)
+}
+"""
+NOTHING = """\
+language 2
+schedule s(root: func) {
+  print(root)
+}
+"""
+CHAIN = """\
+func @f(%x: tensor<4000000xf32>) -> tensor<4000000xf32> {
+  %a = tcp.multiply_add(%x, 0.1, 0.2) : tensor<4000000xf32>
+  %b = tcp.multiply_add(%a, 0.3, 0.3) : tensor<4000000xf32>
+  %c = tcp.multiply_add(%b, 0.5, 0.7) : tensor<4000000xf32>
+  tcp.return(%c)
+}
+"""
+EACH = """\
+language 2
+schedule s(root: func) {
+  for e in match some elementwise in root { vectorize(e) }
+}
+"""
+
+
+def remarks(payload: str, schedule: str | None = None, target: str = "zen4") -> list[tcpx.Diagnostic]:
+    given = None if schedule is None else tcpx.parse_schedule(schedule)
+    found = tcpx.remarks_of(tcpx.parse(payload), given, target=target)
+    return [remark for remark in found if remark.factor]
+
+
+def test_a_padded_tile_of_two_dims_names_both() -> None:
+    (remark,) = remarks(PRODUCT.replace("13x", "9x"), TWO_DIMS.replace("m: 6", "m: 8"))
+    assert remark.cause == "padding"
+    assert remark.fix == (
+        "in place of this statement of the schedule write:\nlet n, m = tile(y, [n: 48, m: 5], tail: pad)"
+    )
+
+
+def test_a_fold_takes_the_statements_along_that_match_what_it_replaces() -> None:
+    found = [remark for remark in remarks(CONSTANT, LATER_MATCH) if remark.cause == "constant_work"]
+    assert found[0].fix == (
+        "leave out lines 3 to 4 of the schedule, end it with `default.rest(root)`, write "
+        '`import "default.tcps" as default` after the line of its language and as its first statement write:\n'
+        'constant_fold(match one "e" in root)'
+    )
+    texts = followed(Texts(CONSTANT, LATER_MATCH), found[0])
+    assert texts is not None
+    assert not remarks(texts.payload, texts.schedule)
+
+
+@pytest.mark.parametrize("schedule", [None, VECTORIZED], ids=["default", "vectorized"])
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        (QUOTIENTS, "zen4 has no instruction on vectors for `floordiv(a, b)` of si64"),
+        (HISTOGRAM, "elements of another array say where it reads or writes"),
+    ],
+    ids=["quotients", "histogram"],
+)
+def test_no_fix_is_said_where_none_helps(payload: str, why: str, schedule: str | None) -> None:
+    (remark,) = remarks(payload, schedule)
+    assert isinstance(remark.fix, Direction)
+    assert remark.fix == f"no change is known that helps: {why}"
+
+
+def test_one_change_that_repairs_several_statements_is_said_once() -> None:
+    (remark,) = remarks(CHAIN, EACH)
+    assert remark.notes == (
+        "the same change repairs that `c/d01` reads a temporary from beyond the caches that another statement wrote",
+    )
+    assert 2.0 < remark.factor < 4.0
+
+
+def test_the_factor_is_that_of_the_hint() -> None:
+    """With other text than the least possible: what else the change repairs counts, too."""
+    texts = Texts(PRODUCT, NOTHING)
+    (remark,) = remarks(texts.payload, texts.schedule)
+    assert remark.cause == "scalar"
+    assert not isinstance(remark.fix, Direction)
+    mended = followed(texts, remark)
+    assert mended is not None
+    assert not remarks(mended.payload, mended.schedule)
+    cycles = [_cycles(each) for each in (texts, mended)]
+    assert remark.factor == pytest.approx(cycles[0] / cycles[1], rel=1e-3)
+
+
+def _cycles(texts: Texts) -> float:
+    schedule, target = tcpx.parse_schedule(texts.schedule or ""), tcpx.load_target("zen4")
+    run = lowered(tcpx.CompileRequest(tcpx.parse(texts.payload), schedule), target, 1, is_judged=False)
+    return kernel_cycles(run.module, {}, target, 1)
+
+
+def test_what_a_tuner_only_ranks_is_not_judged() -> None:
+    drafted = draft(tcpx.parse(QUOTIENTS), tcpx.parse_schedule(VECTORIZED), target="zen4")
+    assert not any(remark.factor for remark in drafted.run.remarks)
