@@ -19,18 +19,18 @@ from tcpx.judging import Original, run_and_judge
 from tcpx.loading import PayloadLike, load, module_of
 from tcpx.lowering import run_and_lower
 from tcpx.matching_records import matching_record
+from tcpx.module_copies import copy_module, with_layouts, with_strides, without_contraction
+from tcpx.payload.boundary_layouts import Layouts
 from tcpx.payload.collector import collector_paused
-from tcpx.payload.contraction import forbid_contraction
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text, python_type_of
 from tcpx.payload.evaluator import Array, argument_error, check_arguments, evaluate_func
 from tcpx.payload.extents import check_extents
 from tcpx.payload.given import path_of
-from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value, operation_classes
+from tcpx.payload.ir import Module, Operation, Value, operation_classes
 from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.progress import EvaluationProgress
 from tcpx.payload.size_values import SizeValues, size_choices
 from tcpx.payload.sizes_of_arguments import check_sizes_of_arguments, size_without_argument
-from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import dtype_of, shape_of
@@ -111,38 +111,6 @@ def fingerprint(module: PayloadLike) -> str:
     return function_fingerprint(module.main)
 
 
-def copy_module(module: PayloadLike) -> Module:
-    """A module of its own with the same functions; the arrays of constants are shared, they never change."""
-    module = module_of(module)
-    made = Module(module.constants.copy())
-    made.entry = module.entry
-    for name, func in module.funcs.items():
-        copy = FuncOp(name, [(a.name, a.type) for a in func.args], func.symbols)
-        copy.location = func.location
-        copy.attributes = dict(func.attributes)
-        mapping = CloneMap(dict(zip(func.args, copy.args, strict=True)))
-        for op in func.body.ops:
-            copy.body.append(op.clone(mapping, lambda known: known))
-        for op in copy.walk():
-            op.origins = ()
-        made.add(copy)
-    return made
-
-
-def with_strides(module: PayloadLike) -> Module:
-    """A copy of a payload with every argument and result of its function `strided` that has rows."""
-    copy = copy_module(module)
-    mark_strided(copy.main)
-    return copy
-
-
-def without_contraction(module: Module) -> Module:
-    """A copy of a payload whose products and sums are rounded as it says."""
-    copy = copy_module(module)
-    forbid_contraction(copy)
-    return copy
-
-
 def program_or_default(schedule: Schedulable | None) -> Program:
     """The program of a schedule; for None that of `schedules/default.tcps`."""
     if schedule is not None:
@@ -201,6 +169,7 @@ class CompileRequest:
     name: str | None = None
     strided: bool = False
     contract: bool = True
+    layouts: Layouts | None = None
 
     def __repr__(self) -> str:
         return brief("CompileRequest", "for", type(self.module).__name__, self.name or "")
@@ -239,10 +208,9 @@ def lowered(
 
 def _prepared(request: CompileRequest, module: Module) -> Module:
     """The copy of a payload that is scheduled."""
-    copy = with_strides(module) if request.strided else copy_module(module)
-    if not request.contract:
-        forbid_contraction(copy)
-    return copy
+    copy = copy_module(module) if request.layouts is None else with_layouts(module, request.layouts)
+    copy = with_strides(copy) if request.strided else copy
+    return copy if request.contract else without_contraction(copy)
 
 
 def _requests_of(given: object) -> list[CompileRequest]:
@@ -291,6 +259,7 @@ def compile(
     name: str | None = None,
     strided: bool = False,
     contract: bool = True,
+    layouts: Layouts | None = None,
     sanitize: bool = False,
     tuned: str | Path | None = None,
     cache: bool = True,
@@ -309,6 +278,10 @@ def compile(
     Without `contract`, a product that is added to something is rounded by itself, on every target, and elementwise
     arithmetic is what the reference evaluator gives, bit for bit (docs/payload.md, "Rounding").
 
+    `layouts` are orders of dims in which the kernel takes arguments and gives results, by name: with
+    `{"x": [0, 2, 3, 1]}`, an image that is [N, C, H, W] in the payload is an array [N, H, W, C]. That is
+    `compile(with_layouts(module, layouts))`.
+
     `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
     threads and processor are used, and `Kernel.tuned` is that record. Without one, each function that is called once
     the schedule has run has the values of the record for that function, whatever payload it is from, and `Kernel.tuned`
@@ -326,6 +299,8 @@ def compile(
     """
     module = module_of(module)
     record = None
+    if layouts is not None:
+        module = with_layouts(module, layouts)
     if strided:
         module = with_strides(module)
     if not contract:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from tcpx.api import copy_module
 from tcpx.interp import KnobUse, ParamValue, Run
+from tcpx.module_copies import copy_module
 from tcpx.parts import CameUp, Part, Parts, Sizes, calls_of, key_of
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.ir import FuncOp, Module, Operation

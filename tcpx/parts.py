@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from tcpx.api import copy_module
 from tcpx.costs.work import asked_for
 from tcpx.interp import CalledFunctions, KnobUse, ParamValue, Run, run_schedule
+from tcpx.module_copies import copy_module
 from tcpx.payload.contraction import CONTRACT, may_contract
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, OpT

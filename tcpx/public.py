@@ -28,6 +28,7 @@ from tcpx.inputs import argument_dtypes, random_inputs, read_array
 from tcpx.interp import KnobNames, Run, TraceEntry
 from tcpx.interp.space.search_space import SearchSpace
 from tcpx.interp.space.variables import Constraint, Variable
+from tcpx.module_copies import with_layouts
 from tcpx.payload.diagnostics import (
     ArgumentError,
     CompileError,
@@ -162,4 +163,5 @@ __all__ = [
     "verify_rows",
     "verify_steps",
     "why",
+    "with_layouts",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tcpx.api import copy_module
 from tcpx.interp.contract import expected_payload
 from tcpx.interp.engine import run_schedule
 from tcpx.loading import PayloadLike, module_of
+from tcpx.module_copies import copy_module
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Module
 from tcpx.records import frozen

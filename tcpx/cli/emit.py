@@ -10,10 +10,12 @@ from tcpx.cli.options import (
     ParamValue,
     Subcommand,
     add_contract,
+    add_layouts,
     add_payload,
     add_schedule,
     add_strided,
     add_tuned,
+    layouts_of,
     params_of,
     schedule_of,
     tuned_record_of,
@@ -29,6 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_tuned(parser)
     add_strided(parser)
     add_contract(parser)
+    add_layouts(parser)
     parser.add_argument(
         "--name", metavar="NAME", help="name of the C function and of the files; default: the payload's"
     )
@@ -55,6 +58,7 @@ def _execute(options: argparse.Namespace) -> int:
         name=options.name,
         strided=options.strided,
         contract=not options.no_contract,
+        layouts=layouts_of(options),
     )
     folder = source.write(options.output or source.name)
     print(f"@{source.signature.name} as {source.name}")

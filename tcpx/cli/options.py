@@ -109,6 +109,25 @@ def add_contract(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_layouts(parser: argparse.ArgumentParser) -> None:
+    """`--layout`."""
+    parser.add_argument(
+        "--layout",
+        action="append",
+        default=[],
+        type=_layout,
+        metavar="NAME=DIMS",
+        help="take an argument, or give a result, with its dims in this order, as x=0,2,3,1 takes [N, H, W, C] for "
+        "[N, C, H, W]; may be repeated",
+    )
+
+
+def layouts_of(options: argparse.Namespace) -> dict[str, list[int]] | None:
+    """What `--layout` says; None without."""
+    given: list[tuple[str, list[int]]] = options.layout
+    return dict(given) if given else None
+
+
 def schedule_of(options: argparse.Namespace) -> tcpx.Schedule | None:
     """The schedule that `-s` names, or None for the default policy. Raises ParseError and ScheduleError."""
     path: str | None = options.schedule
@@ -195,6 +214,14 @@ def _param(word: str) -> tuple[str, ParamValue]:
     if re.fullmatch(r"[+-]?[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?", value):
         return name, float(value)
     return name, value
+
+
+def _layout(word: str) -> tuple[str, list[int]]:
+    """`x=0,2,3,1`."""
+    name, value = _split(word, "x=0,2,3,1")
+    if not re.fullmatch(r"[0-9]+(,[0-9]+)*", value):
+        raise argparse.ArgumentTypeError(f"required an order of dims such as x=0,2,3,1, found {word!r}")
+    return name, [int(dim) for dim in value.split(",")]
 
 
 def natural(word: str) -> int:

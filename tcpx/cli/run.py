@@ -21,10 +21,12 @@ from tcpx.cli.options import (
     Subcommand,
     UsageError,
     add_contract,
+    add_layouts,
     add_payload,
     add_schedule,
     add_strided,
     add_tuned,
+    layouts_of,
     natural,
     params_of,
     schedule_of,
@@ -49,6 +51,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_tuned(parser)
     add_strided(parser)
     add_contract(parser)
+    add_layouts(parser)
     parser.add_argument(
         "--random",
         type=natural,
@@ -151,7 +154,7 @@ def _request(options: argparse.Namespace) -> Request | None:
         return None
     paths = [path for path in (options.file, options.schedule) if path is not None]
     words = (*paths, *map(os.path.abspath, paths), sorted(params_of(options).items()))
-    return Request((*words, target, options.threads, options.strided, options.no_contract))
+    return Request((*words, target, options.threads, options.strided, options.no_contract, options.layout))
 
 
 def _again(request: Request | None, options: argparse.Namespace) -> _Ready | None:
@@ -178,7 +181,8 @@ def _compiled(request: Request | None, options: argparse.Namespace) -> _Ready:
     ):
         with noting(read), phase("model"):
             payload = payload_of(options)
-        module = payload.module
+        layouts = layouts_of(options)
+        module = payload.module if layouts is None else tcpx.with_layouts(payload.module, layouts)
         _check_single(len(module.main.returned), options)
         arrays = _inputs(parameters_of(module), payload.files, payload.sizes, options)
         with noting(read):

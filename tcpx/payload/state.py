@@ -2,6 +2,8 @@
 Other names of results are what they are called in C.
 What a call is given for state is given up: nothing reads it afterwards."""
 
+from itertools import count
+
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
@@ -89,6 +91,17 @@ def check_result_names(func: FuncOp) -> None:
             required="a text for each of the first results, none of state, all different, and no name of an argument",
             found=attribute_text(held),
         )
+
+
+def names_in_c(func: FuncOp) -> list[str]:
+    """What each result is called in C: its own name, else the first of `out`, `out.1`, `out.2`, .. that no argument and
+    no other result has. State has the name of its argument.
+
+    The values of the body do not count: a schedule changes them, and a caller relies on the names."""
+    names, states = list(func.names_of_results), func.states.values()
+    taken = {*names, *(argument.name for argument in func.args)}
+    free = (name for k in count() if (name := f"out.{k}" if k else "out") not in taken)
+    return [name or ("" if k in states else next(free)) for k, name in enumerate(names)]
 
 
 def check_given_up(op: Operation) -> None:

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tcpx.api import copy_module, program_or_default
+from tcpx.api import program_or_default
 from tcpx.cells import page_cell, table_cell
 from tcpx.interp import KnobNames, KnobUse, ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.judging import Original
 from tcpx.loading import PayloadLike
+from tcpx.module_copies import copy_module
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, TcpxError
 from tcpx.payload.ir import Module
 from tcpx.records import brief, frozen

@@ -8,11 +8,11 @@ from time import monotonic
 from typing import Final
 
 import tcpx
-from tcpx.api import copy_module
 from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
 from tcpx.matching_records import Compilation, values_by_function
 from tcpx.measure.pinned_threads import available_cpus
+from tcpx.module_copies import copy_module
 from tcpx.nests import Nests
 from tcpx.parts import Part, Parts
 from tcpx.plurals import counted

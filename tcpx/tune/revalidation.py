@@ -10,10 +10,10 @@ from pathlib import Path
 from time import monotonic
 
 import tcpx
-from tcpx.api import copy_module
 from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
 from tcpx.measure.pinned_threads import available_cpus
+from tcpx.module_copies import copy_module
 from tcpx.parts import Parts
 from tcpx.plurals import counted
 from tcpx.records import brief, frozen

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
-from tcpx.api import copy_module
 from tcpx.cells import page_cell, text_cell
+from tcpx.module_copies import copy_module
 from tcpx.quantities import percent
 from tcpx.records import brief, frozen
 from tcpx.tune.export import counts

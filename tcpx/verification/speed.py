@@ -5,12 +5,12 @@ from itertools import pairwise
 from time import perf_counter
 from typing import Final
 
-from tcpx.api import copy_module
 from tcpx.emit_c.kernel import Kernel, build_kernel
 from tcpx.inputs import random_inputs
 from tcpx.interp import ParamValue, TraceEntry
 from tcpx.loading import PayloadLike, module_of
 from tcpx.lowering import lower
+from tcpx.module_copies import copy_module
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from tcpx.api import copy_module, program_or_default
+from tcpx.api import program_or_default
 from tcpx.interp import ParamValue, TraceEntry
 from tcpx.loading import PayloadLike, module_of
+from tcpx.module_copies import copy_module
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_choices

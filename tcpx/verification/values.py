@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from tcpx.api import compile, copy_module
+from tcpx.api import compile
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
+from tcpx.module_copies import copy_module
 from tcpx.parts import Parts
 from tcpx.payload.contraction import CONTRACT, may_contract
 from tcpx.payload.diagnostics import Diagnostic, TcpxError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tcpx
-from tcpx.api import copy_module
+from tcpx.module_copies import copy_module
 from tcpx.tune.duel import QUICK
 from tcpx.tune.study import Study
 from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx.api import copy_module
 from tcpx.cli.command import execute
+from tcpx.module_copies import copy_module
 from tcpx.tune.duel import QUICK
 from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
 from tests.tune.conftest import PAYLOAD

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import tcpx
-from tcpx.api import copy_module
 from tcpx.cli.command import execute
+from tcpx.module_copies import copy_module
 from tcpx.tune.revalidation import Revalidation, revalidate
 from tcpx.tune.rivals import Rivals
 from tcpx.tune.verdicts import Comparison

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 
 from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.state import names_in_c
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
@@ -68,7 +68,7 @@ class Effects:
                 self.of_value[arg].strided = True
         for op in ops:
             self._define(op)
-        for k, (value, called) in enumerate(zip(func.returned, _names_of_results(func), strict=True), len(func.args)):
+        for k, (value, called) in enumerate(zip(func.returned, names_in_c(func), strict=True), len(func.args)):
             type_ = TensorType(shape_of(value.type), dtype_of(value.type))
             self.results.append(Storage(value.name, type_, StorageKind.RESULT, strided=k in strided, called=called))
         self.places = Places([*dict.fromkeys(self.of_value.values()), *self.results])
@@ -205,17 +205,6 @@ class Effects:
         written = [k for k, result in enumerate(op.results) if self.of(result) is write.target]
         part = op.in_step(index, written[0]) if written else None
         return part is not None and self.places.place(source).is_same(write.place(self.places).part(part))
-
-
-def _names_of_results(func: FuncOp) -> list[str]:
-    """What each result is called in C: its own name, else the first of `out`, `out.1`, `out.2`, .. that no argument and
-    no other result has. State has the name of its argument.
-
-    The values of the body do not count: a schedule changes them, and a caller relies on the names."""
-    names, states = list(func.names_of_results), func.states.values()
-    taken = {*names, *(argument.name for argument in func.args)}
-    free = (name for k in count() if (name := f"out.{k}" if k else "out") not in taken)
-    return [name or ("" if k in states else next(free)) for k, name in enumerate(names)]
 
 
 def _only_shows(op: Operation) -> bool:
