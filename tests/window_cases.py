@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-NUMPY = {"f32": np.float32, "f64": np.float64, "si32": np.int32, "si8": np.int8}
+NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "si32": np.int32, "si8": np.int8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +153,14 @@ class WindowCase:
         dtype = NUMPY[self.dtypes[1]]
         x = np.transpose(arguments[0], np.argsort(self.order)).astype(dtype)
         y = self.shapes[2]
-        start = {"conv": 0, "sum": 0, "max": -np.inf, "min": np.inf}[self.kind]
+        start = {"max": -np.inf, "min": np.inf}.get(self.kind, 0)
         if not np.issubdtype(dtype, np.floating) and self.kind in ("max", "min"):
             limits = np.iinfo(dtype)
             start = limits.min if self.kind == "max" else limits.max
         total = np.full(y, start).astype(dtype)
+        count = np.zeros_like(total)
         w = np.transpose(arguments[1], np.argsort(self.weights)).astype(dtype) if self.kind == "conv" else None
+        x = x * x if self.kind == "lp" else x
         for tap in product(*map(range, self.kernel)):
             written, read = self._tap(tap)
             part = x[(slice(None), slice(None), *read)]
@@ -166,7 +168,10 @@ class WindowCase:
             if self.kind == "conv":
                 total[at] += self._products(part, w[(..., *tap)] if w is not None else part)
             else:
-                total[at] = {"max": np.maximum, "min": np.minimum, "sum": np.add}[self.kind](total[at], part)
+                total[at] = {"max": np.maximum, "min": np.minimum}.get(self.kind, np.add)(total[at], part)
+            count[at] += 1
+        if self.kind in ("average", "lp"):
+            total = total / count if self.kind == "average" else np.sqrt(total)
         total = np.transpose(total, self.results)
         if self.has_init:
             join = {"conv": np.add, "sum": np.add, "max": np.maximum, "min": np.minimum}[self.kind]
@@ -201,7 +206,7 @@ def _type(shape: Sequence[object], order: Sequence[int], dtype: str) -> str:
 def drawn(seed: int, simple: bool = False) -> WindowCase:
     """A case; of a `simple` one, no dims are in another order than the usual one."""
     draw = random.Random(seed)
-    kind = draw.choice(("conv", "conv", "conv", "max", "sum", "min"))
+    kind = draw.choice(("conv",) * 5 + ("max", "sum", "min", "average", "lp"))
     rank = draw.choice((1, 2, 2, 2, 3))
 
     def numbers(*among: int) -> tuple[int, ...]:
@@ -223,10 +228,12 @@ def drawn(seed: int, simple: bool = False) -> WindowCase:
     results = order
     if kind == "conv" and draw.random() < 0.2 and not simple:
         results = tuple(draw.sample(range(count), count))
-    dtypes = draw.choice((("f32", "f32"),) * 4 + (("f64", "f64"), ("si32", "si32"), ("si8", "si32")))
+    dtypes = draw.choice((("f32", "f32"),) * 4 + (("f64", "f64"), ("si32", "si32"), ("si8", "si32"), ("f16", "f32")))
+    if kind in ("average", "lp") and dtypes[1] == "si32":
+        dtypes = ("f32", "f32")
     return WindowCase(
         kind,
-        dtypes if kind == "conv" or dtypes[0] == dtypes[1] or kind == "sum" else ("si32", "si32"),
+        dtypes if dtypes[0] == dtypes[1] or kind not in ("max", "min") else (dtypes[1], dtypes[1]),
         tuple(n + draw.choice((0, 1, 4, 7) if rank < 3 else (0, 2, 4)) for n in least),
         kernel,
         numbers(1, 1, 2, 3),
@@ -239,7 +246,7 @@ def drawn(seed: int, simple: bool = False) -> WindowCase:
         results,
         depthwise,
         draw.random() < 0.25,
-        draw.random() < 0.2,
+        draw.random() < 0.2 and kind not in ("average", "lp"),
         draw.random() < 0.4,
         kind == "conv" and draw.random() < 0.5,
         seed,

@@ -28,8 +28,10 @@ def expand_short_form(rewriter: Rewriter, op: Operation) -> Operation:
         return inserted.results[0]
 
     values = op.decompose(build)
-    anchor = made[-1]
+    *others, anchor = made
     rewriter.rename(anchor, op.name)
     rewriter.continue_as(op, anchor)
     rewriter.replace_op(op, values)
+    for part in others:
+        expand_short_form(rewriter, part)
     return expand_short_form(rewriter, anchor)

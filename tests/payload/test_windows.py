@@ -10,11 +10,8 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import VerifyError
 from tests.window_cases import drawn
 
-NAMES = {
-    "NCHW": "",
-    "NHWC": 'input = ["b", "h+p", "w+q", "c"], filter = ["p", "q", "c", "f"], out = ["b", "h", "w", "f"], ',
-}
-NUMBERS = "strides = [2, 1], low = [1, 0], high = [1, 2]"
+LAYER = "tcp.convolution(%x, %w) {low = [1, 1], high = [1, 1]}"
+X, W = {"x": "1x2x4x5"}, {"x": "1x2x4x5", "w": "3x2x3x3"}
 
 
 def text(operation: str, shapes: dict[str, str], result: str, dtype: str = "f32") -> str:
@@ -39,12 +36,8 @@ def test_values(first: int) -> None:
 
 
 PADDED = {
-    "argument": text(
-        "tcp.convolution(%x, %w) {low = [1, 1], high = [1, 1]}", {"x": "1x2x4x5", "w": "3x2x3x3"}, "1x3x4x5"
-    ),
-    "in groups": text(
-        "tcp.convolution(%x, %w) {groups = 2, low = [1, 1], high = [1, 1]}", {"x": "1x2x4x5", "w": "4x1x3x3"}, "1x4x4x5"
-    ),
+    "argument": text(LAYER, W, "1x3x4x5"),
+    "in groups": text(LAYER.replace("{", "{groups = 2, "), X | {"w": "4x1x3x3"}, "1x4x4x5"),
 }
 
 
@@ -66,8 +59,7 @@ def test_taps_in_the_padding_are_none(name: str) -> None:
 
 
 def test_padding_is_a_pad_where_weights_are_finite() -> None:
-    source = text("tcp.convolution(%x, %w) {low = [1, 1], high = [1, 1]}", {"x": "1x2x4x5"}, "1x3x4x5")
-    source = source.replace("  %y", '  %w = tcp.const {constant = "w"} : tensor<3x2x3x3xf32>\n  %y')
+    source = text(LAYER, X, "1x3x4x5").replace("  %y", '  %w = tcp.const {constant = "w"} : tensor<3x2x3x3xf32>\n  %y')
     schedule = tcpx.parse_schedule("language 2\nschedule s(root: func) { print(root) }\n")
     weights = np.ones((3, 2, 3, 3), np.float32)
 
@@ -80,7 +72,6 @@ def test_padding_is_a_pad_where_weights_are_finite() -> None:
     assert "tcp.select" in made(weights)
 
 
-X, W = {"x": "1x2x4x5"}, {"x": "1x2x4x5", "w": "3x2x3x3"}
 REFUSED = {
     "result": (
         text("tcp.convolution(%x, %w)", W, "1x3x4x5"),
@@ -89,7 +80,7 @@ REFUSED = {
         "write `: tensor<1x3x2x3xf32>`",
     ),
     "result of padding": (
-        text("tcp.convolution(%x, %w) {low = [1, 1], high = [1, 1], strides = [2, 2]}", W, "1x3x4x5"),
+        text(LAYER.replace("}", ", strides = [2, 2]}"), W, "1x3x4x5"),
         "the operands give the result another shape than its type",
         "tensor<1x3x2x3xf32>",
         "write `: tensor<1x3x2x3xf32>`",
@@ -152,7 +143,42 @@ REFUSED = {
         "tensor<1x2x2x2xf32>",
         "write `: tensor<1x2x2x2xf32>`",
     ),
+    "average of integers": (
+        text('tcp.pooling(%x) {window = [2, 2], kind = "average"}', X, "1x2x3x4", "si32"),
+        '`kind = "average"` gives floats, and takes no `init`',
+        "a result of floats, and one operand",
+        None,
+    ),
+    "init of an average": (
+        text('tcp.pooling(%x, init = %z) {window = [2, 2], kind = "average"}', X | {"z": "1x2x3x4"}, "1x2x3x4"),
+        '`kind = "average"` gives floats, and takes no `init`',
+        "a result of floats, and one operand",
+        None,
+    ),
+    "power": (
+        text('tcp.pooling(%x) {window = [2, 2], kind = "lp", power = 0}', X, "1x2x3x4"),
+        "`power` is that of a norm",
+        "1 or more",
+        None,
+    ),
 }
+
+
+def test_an_average_of_nothing_is_nan() -> None:
+    source = text('tcp.pooling(%x) {window = [2, 2], kind = "average", low = [3, 0]}', X, "1x2x6x4")
+    x = np.ones((1, 2, 4, 5), np.float32)
+    for made in (tcpx.evaluate(tcpx.parse(source), x), tcpx.compile(tcpx.parse(source), target="x86_avx2")(x)):
+        y = np.asarray(made, np.float32)
+        assert np.isnan(y[:, :, :2]).all()
+        np.testing.assert_array_equal(y[:, :, 2:], 1)
+
+
+def test_lp_of_a_power() -> None:
+    source = text('tcp.pooling(%x) {window = [4, 5], kind = "lp", power = 3}', X, "1x2x1x1")
+    x = np.random.default_rng(0).standard_normal((1, 2, 4, 5)).astype(np.float32)
+    wanted = np.cbrt((np.abs(x) ** 3).sum((2, 3), keepdims=True))
+    for made in (tcpx.evaluate(tcpx.parse(source), x), tcpx.compile(tcpx.parse(source), target="x86_avx2")(x)):
+        np.testing.assert_allclose(np.asarray(made, np.float32), wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -21,12 +21,11 @@ from tcpx.payload.ops.contract import SumOfProducts, summed_products
 from tcpx.payload.ops.elementwise import Add
 from tcpx.payload.ops.finite import is_finite
 from tcpx.payload.ops.generic import Generic, Yield
-from tcpx.payload.ops.movement import Fill
 from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.views import Pad, Reshape
 from tcpx.payload.ops.windows import PADDING, Windowed
 from tcpx.payload.sizes import Dim, Size, floordiv, is_equal, mod, to_text
-from tcpx.payload.types import dtype_of, i1, like, shape_of
+from tcpx.payload.types import dtype_of, like, shape_of
 
 Names = tuple[str, ...]
 NAMES: Final = ("input", "filter", "out")
@@ -174,10 +173,7 @@ class Convolution(Windowed, SumOfProducts):
         """The sums over windows of the padded input, where the weight of a tap in the padding is 0."""
         values = [self._padded(build), self.filter]
         plain = self.plain(Block([(v.name, v.type) for v in (*values, *self.inits)]).args)
-        for window in self.windows():
-            extent, padded = (shape_of(v.type)[window.place] for v in (self.input, values[0]))
-            inside = build(Fill.of(1, like(self.input.type, (extent,), i1)))
-            values.append(build(Pad.of(inside, (padded,), 0, (window.low,))))
+        values += [self.is_inside(build, window) for window in self.windows()]
         block = Block([(f"e{k}", dtype_of(value.type)) for k, value in enumerate(values)])
         block.args.append(Value("acc", self.acc_type, block))
 

@@ -239,6 +239,11 @@ OTHER_NAMES: Final = (
               ("$y = tcp.pooling($a) {window = [2, 2], strides = [2, 2]} : $type",), "of NCHW, by 2x2"),
     OtherName(("sum_pool", "sumpool", "pooling_sum", "reduce_window"),
               ('$y = tcp.pooling($a) {window = [2, 2], strides = [2, 2], kind = "sum"} : $type',), "of NCHW, by 2x2"),
+    OtherName(("avg_pool", "average_pool", "avg_pool2d", "pooling_average"),
+              ('$y = tcp.pooling($a) {window = [2, 2], strides = [2, 2], kind = "average"} : $type',),
+              "of NCHW, by 2x2"),
+    OtherName(("lp_pool", "lp_pool2d"),
+              ('$y = tcp.pooling($a) {window = [2, 2], strides = [2, 2], kind = "lp"} : $type',), "of NCHW, by 2x2"),
 )  # fmt: skip
 _BY_NAME: Final = {name: other for other in OTHER_NAMES for name in other.names}
 

@@ -10,15 +10,19 @@ from typing import Final
 from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute
 from tcpx.payload.indexing_maps import dim_symbol, map_dim
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Build, Structured
 from tcpx.payload.ir import Block, Value
+from tcpx.payload.ops.bits import And
+from tcpx.payload.ops.indexing import Iota
+from tcpx.payload.ops.movement import Fill
+from tcpx.payload.ops.select import GreaterEqual, Less
 from tcpx.payload.sizes import Dim, floordiv, is_equal, is_less_equal, to_text
-from tcpx.payload.types import Type, dtype_of, like, shape_of
+from tcpx.payload.types import Type, dtype_of, like, shape_of, si64
 from tcpx.plurals import counted
 from tcpx.records import frozen
 
 PADDING: Final = ("low", "high")
-SHORT: Final = (*PADDING, "groups")
+SHORT: Final = (*PADDING, "groups", "kind", "power")
 """The attributes of an operation that is short for others."""
 
 
@@ -34,6 +38,10 @@ class Window:
     dilation: int
     low: Dim
     high: Dim
+
+    def steps(self) -> Mapping[str, tuple[int]]:
+        """The attributes of an operation that has these distances along its only such dim."""
+        return {k: (n,) for k, n in (("strides", self.stride), ("dilations", self.dilation)) if n != 1}
 
     def entry(self) -> Dim:
         """The entry of the indexing map."""
@@ -113,6 +121,13 @@ class Windowed(Structured):
         made = type(self)(operands, [r.type for r in self.results], held, location=self.location)
         made.name = self.name
         return made
+
+    def is_inside(self, build: Build, window: Window) -> Value:
+        """For each index along a dim of the padded operand, whether it is one of the operand."""
+        extents = [shape[window.place] for shape in (shape_of(self.operands[0].type), self.padded_shape())]
+        place = build(Iota([], [like(self.operands[0].type, (extents[1],), si64)], {"dim": 0}))
+        first, end = (build(Fill.of(n, place.type)) for n in (window.low, window.low + extents[0]))
+        return build(And.of(build(GreaterEqual.of(place, first)), build(Less.of(place, end))))
 
     def taps(
         self, evaluation: Evaluation

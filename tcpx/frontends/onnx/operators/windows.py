@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Final
 
 from tcpx.frontends.onnx.broadcasting import same, shown
@@ -16,7 +15,7 @@ from tcpx.frontends.onnx.writing import Build
 from tcpx.payload.indexing_maps import dims
 from tcpx.payload.ir import Attribute, Value
 from tcpx.payload.ops.finite import is_finite
-from tcpx.payload.sizes import Dim, ceildiv, floordiv, minimum
+from tcpx.payload.sizes import Dim, ceildiv, floordiv, maximum, minimum
 from tcpx.payload.types import ScalarType, accumulator_of, i1, shape_of, si32, si64
 from tcpx.plurals import counted
 
@@ -79,34 +78,30 @@ def windows_of(n: Node, spatial: Sequence[Dim], kernel: Sequence[int]) -> Window
     ceil = bool(n.int("ceil_mode", 0))
     low: list[Dim] = [*pads[:rank]]
     high: list[Dim] = [*pads[rank:]]
-    many: Dim
-    found: list[Dim] = []
     for k, size in enumerate(spatial):
         if auto in ("SAME_UPPER", "SAME_LOWER"):
-            many = ceildiv(size, strides[k])
-            missing = (many - 1) * strides[k] + extent[k] - size
-            if not isinstance(missing, int):
-                raise Unsupported(f"auto_pad of a dim that is known when called: {shown([size])}", [size])
-            missing = max(0, missing)
-            low[k] = missing // 2 if auto == "SAME_UPPER" else missing - missing // 2
-            high[k] = missing - low[k]
-            found.append(many)
-            continue
-        if auto == "VALID":
+            missing = maximum(0, (ceildiv(size, strides[k]) - 1) * strides[k] + extent[k] - size)
+            half = floordiv(missing, 2)
+            low[k], high[k] = (half, missing - half) if auto == "SAME_UPPER" else (missing - half, half)
+        elif auto == "VALID":
             low[k] = high[k] = 0
-        reach = size + low[k] + high[k] - extent[k]
-        many = (ceildiv(reach, strides[k]) if ceil else floordiv(reach, strides[k])) + 1
         if ceil:
-            if not isinstance(many, int) or not isinstance(size, int) or not isinstance(reach, int):
-                raise Unsupported("ceil_mode of a dim that is known when called", [size])
-            before = low[k]
-            if isinstance(before, int) and (many - 1) * strides[k] >= size + before:
-                many -= 1
-            high[k] = high[k] + max((many - 1) * strides[k] - reach, -int(pads[rank + k]))
-        found.append(many)
+            high[k] = _reached(size + low[k], high[k], extent[k], strides[k])
+    found = [
+        floordiv(a + size + b - e, s) + 1 for a, size, b, e, s in zip(low, spatial, high, extent, strides, strict=True)
+    ]
     if any(isinstance(c, int) and c < 1 for c in found):
         raise n.error("no window fits", "a window in each dim", shown(spatial))
     return Windows(tuple(kernel), tuple(strides), tuple(dilations), tuple(low), tuple(high), tuple(found))
+
+
+def _reached(size: Dim, high: Dim, extent: int, stride: int) -> Dim:
+    """How far windows reach beyond a dim of `size`, its padding before included, where a last one may be in part beyond
+    the padding after it, but does not begin in that."""
+    last = ceildiv(size + high - extent, stride)
+    if not isinstance(high, int) or high + stride > extent:
+        last = minimum(last, ceildiv(size, stride) - 1)
+    return maximum(0, last * stride + extent - size)
 
 
 def _placed(n: Node, kernel: Sequence[int], rank: int) -> tuple[list[int], list[int], list[int], str]:
@@ -266,9 +261,9 @@ def conv_transpose(n: Node) -> Result:
     return with_bias(n, n.w.reshape(made, [shape[0], own[1] * groups, *count]), n.optional(2))
 
 
-def pooled(n: Node, x: Value, held: Windows, kind: str, dtype: ScalarType) -> Value:
+def pooled(n: Node, x: Value, held: Windows, kind: str, dtype: ScalarType, **more: Attribute) -> Value:
     """The elements of each window combined."""
-    attributes = {"window": held.kernel, **held.attributes(), **({"kind": kind} if kind != "max" else {})}
+    attributes = {"window": held.kernel, **held.attributes(), **({"kind": kind} if kind != "max" else {}), **more}
     return n.w.op("pooling", x, shape=(*shape_of(x.type)[:2], *held.count), dtype=dtype, **attributes)
 
 
@@ -333,27 +328,18 @@ def _column_major(n: Node, index: Value, shape: Sequence[Dim]) -> Value:
 
 @rule("AveragePool")
 def average_pool(n: Node) -> Result:
-    """The mean of each window, of its elements within x or within the padding too."""
-    shape, dtype, w = n.ranked(0, 3).shape, n.dtype(), n.w
-    held = windows_of(n, shape[2:], n.ints("kernel_shape"))
-    wide = accumulator_of(dtype)
-    total = pooled(n, w.cast(n.value(0), wide), held, "sum", wide)
-    padded = any(not same(p, 0) for p in (*held.low, *held.high))
-    if not padded:
-        return w.cast(w.with_number("div", total, prod(held.kernel)), dtype)
-    counted = w.fill(1, (1, 1, *shape[2:]), wide)
-    own = held
+    """The mean of each window, of its elements within x, or within the padding too, which is then a part of x."""
+    x, spatial = n.value(0), n.ranked(0, 3).shape[2:]
+    held = windows_of(n, spatial, n.ints("kernel_shape"))
     if n.int("count_include_pad", 0):
         pads: list[Dim] = list(n.ints("pads", [0] * (2 * held.rank)))
         if n.text("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
             pads = [*held.low, *held.high]
-        behind = [minimum(h, p) for h, p in zip(held.high, pads[held.rank :], strict=True)]
-        extents = [d + a + b for d, a, b in zip(shape[2:], held.low, behind, strict=True)]
-        counted = w.fill(1, (1, 1, *extents), wide)
+        behind = tuple(minimum(h, p) for h, p in zip(held.high, pads[held.rank :], strict=True))
+        x = replace(held, high=behind).padded(n, x, 0)
         over = tuple(h - p for h, p in zip(held.high, behind, strict=True))
-        own = replace(held, low=(0,) * held.rank, high=over)
-    count = pooled(n, counted, own, "sum", wide)
-    return w.cast(w.op("div", total, w.expand(count, shape_of(total.type))), dtype)
+        held = replace(held, low=(0,) * held.rank, high=over)
+    return pooled(n, x, held, "average", n.dtype())
 
 
 def _power(n: Node) -> int:
@@ -367,12 +353,8 @@ def _power(n: Node) -> int:
 @rule("LpPool")
 def lp_pool(n: Node) -> Result:
     """The root of the sum of powers of each window."""
-    shape, w, p = n.ranked(0, 3).shape, n.w, _power(n)
-    held = windows_of(n, shape[2:], n.ints("kernel_shape"))
-    size = w.unary("abs", n.value(0))
-    powers = w.op("mul", size, size) if p == 2 else w.with_number("pow", size, p)
-    total = pooled(n, powers, held, "sum", n.dtype())
-    return w.unary("sqrt", total) if p == 2 else w.with_number("pow", total, 1 / p)
+    held = windows_of(n, n.ranked(0, 3).shape[2:], n.ints("kernel_shape"))
+    return pooled(n, n.value(0), held, "lp", n.dtype(), power=_power(n))
 
 
 @rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
