@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+import onnx
 import pytest
 
 import tcpx
+from tcpx.payload.constants import Constants
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import Generic
 from tcpx.target import Target, load_target
+from tests.frontends.onnx.models import model_of
 from tests.nets.spellings import (
     ALL_AT_ONCE,
     SPELLINGS,
@@ -109,6 +113,51 @@ def of_windows(name: str) -> str:
     )
 
 
+LAYERS = {
+    # attributes of the node, shapes of x and w, attributes of the class
+    "Conv": ("", "1x6x9x10 8x6x3x3", ""),
+    "Conv of one dim": ("strides = [2], pads = [1, 2]", "1x6x19 8x6x3", "strides = [2], low = [1], high = [2]"),
+    "Conv of three dims": ("dilations = [1, 1, 2]", "1x4x5x6x7 8x4x2x3x2", "dilations = [1, 1, 2]"),
+    "Conv padded": ("pads = [1, 1, 1, 1]", "1x6x9x10 8x6x3x3", "low = [1, 1], high = [1, 1]"),
+    "Conv of one tap": ("strides = [2, 2]", "1x6x9x10 8x6x1x1", "strides = [2, 2]"),
+    "Conv in groups": ("group = 2", "1x6x9x10 8x3x3x3", "groups = 2"),
+    "Conv depthwise": ("group = 6, pads = [1, 1, 1, 1]", "1x6x9x10 6x1x3x3", "groups = 6, low = [1, 1], high = [1, 1]"),
+    "MaxPool": ("kernel_shape = [2, 3], strides = [2, 1]", "1x6x9x10", "window = [2, 3], strides = [2, 1]"),
+    "MaxPool with ceil_mode": (
+        "kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1",
+        "1x6x9x10",
+        "window = [2, 2], strides = [2, 2], high = [1, 0]",
+    ),
+    "AveragePool": ("kernel_shape = [2, 3]", "1x6x9x10", 'window = [2, 3], kind = "average"'),
+    "AveragePool padded": (
+        "kernel_shape = [3, 3], pads = [1, 1, 1, 1]",
+        "1x6x9x10",
+        'window = [3, 3], low = [1, 1], high = [1, 1], kind = "average"',
+    ),
+    "LpPool": ("kernel_shape = [2, 3]", "1x6x9x10", 'window = [2, 3], kind = "lp"'),
+}
+
+
+def layer(name: str) -> tuple[tcpx.Module, tcpx.Module]:
+    """A layer over windows as ONNX has it, and as the class; weights are constants."""
+    numbers, shapes, attributes = LAYERS[name]
+    x, *weights = shapes.split()
+    operator, has = name.split(maxsplit=1)[0], f" <{numbers}>" if numbers else ""
+    stored = {f"w{k}": np.ones([int(n) for n in w.split("x")], np.float32) for k, w in enumerate(weights)}
+    given = f"float[{x.replace('x', ',')}] x"
+    model = model_of(f"f ({given}) => (float y) {{ y = {operator}{has} ({', '.join(['x', *stored])}) }}")
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, key) for key, array in stored.items())
+    imported = tcpx.onnx.load(model).module
+    y, held = imported.main.returned[0].type, f" {{{attributes}}}" if attributes else ""
+    constants = [f'  %w{k} = tcp.const {{constant = "w{k}"}} : tensor<{w}xf32>\n' for k, w in enumerate(weights)]
+    opcode = "tcp.convolution" if stored else "tcp.pooling"
+    return imported, tcpx.parse(
+        f"func @f(%x: tensor<{x}xf32>) -> {y} {{\n{''.join(constants)}"
+        f"  %y = {opcode}({', '.join(f'%{key}' for key in ('x', *stored))}){held} : {y}\n  tcp.return(%y)\n}}\n",
+        constants=Constants(stored),
+    )
+
+
 def structured_classes() -> list[str]:
     """The opcodes of classes that have other spellings."""
     classes = payload_classes()
@@ -167,6 +216,15 @@ func @f(%x: tensor<14x14x16xf32>, %w: tensor<3x3x16x24xf32>) -> tensor<12x12x24x
 }
 """
     assert differing(tcpx.parse(text), wide, SPELLINGS) == []
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name: str, wide: Target) -> None:
+    """As ONNX has it, as the class, and as a generic of what the class is short for."""
+    imported, written_as_class = layer(name)
+    assert meaning(imported, wide) == meaning(written_as_class, wide)
+    shown = tcpx.parse_schedule("language 2\nschedule shown(root: func) { print(root) }\n")
+    assert differing(tcpx.apply_schedule(written_as_class, shown).module, wide, ALL_AT_ONCE) == []
 
 
 @pytest.mark.parametrize("first", range(0, 40, 8))
