@@ -303,7 +303,8 @@ class Writer:
         between = tuple(interior) or (0,) * len(own)
         if all(same(n, 0) for n in (*low, *high)) and not any(between):
             return a
-        sizes = tuple(lo + n + (n - 1) * gap + hi for lo, n, gap, hi in zip(low, own, between, high, strict=True))
+        extents = [spread(n, gap) for n, gap in zip(own, between, strict=True)]
+        sizes = tuple(lo + n + hi for lo, n, hi in zip(low, extents, high, strict=True))
         attributes: dict[str, Attribute] = {"low": tuple(low)}
         if any(between):
             attributes["interior"] = between
@@ -432,6 +433,12 @@ class Writer:
         if combiner:
             held["combiner"] = f"tcp.{combiner}"
         return self.insert(Generic(list(operands), [TensorType(shape, dtype)], held, [block]))
+
+
+def spread(count: Dim, gap: int) -> Dim:
+    """How long elements with `gap` others between two are; none are 0 long."""
+    length = count + (count - 1) * gap
+    return length if gap == 0 or is_less_equal(1, count) is True else maximum(0, length)
 
 
 def _number(number: float, dtype: ScalarType) -> float:

@@ -11,7 +11,7 @@ from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, product
 from tcpx.frontends.onnx.operators.linear import shifted
 from tcpx.frontends.onnx.table import Result, rule
-from tcpx.frontends.onnx.writing import Build
+from tcpx.frontends.onnx.writing import Build, spread
 from tcpx.payload.indexing_maps import dims
 from tcpx.payload.ir import Attribute, Value
 from tcpx.payload.ops.finite import is_finite
@@ -214,7 +214,7 @@ def conv_transpose(n: Node) -> Result:
     count: list[Dim] = []
     for k in range(rank):
         reach = (kernel[k] - 1) * dilations[k]
-        whole = (shape[2 + k] - 1) * strides[k] + reach + 1 + more[k]
+        whole = spread(shape[2 + k], strides[k] - 1) + reach + more[k]
         before, behind = pads[k], pads[rank + k]
         if wanted or auto in ("SAME_UPPER", "SAME_LOWER"):
             cut = whole - (wanted[k] if wanted else shape[2 + k] * strides[k])
@@ -231,9 +231,9 @@ def conv_transpose(n: Node) -> Result:
         [max(0, -p) if isinstance(p, int) else 0 for p in low],
         [max(0, -p) if isinstance(p, int) else 0 for p in high],
     )
-    spread = shape_of(inside.type)
-    kept = [d - a - b for d, a, b in zip(spread[2:], *cuts, strict=True)]
-    inside = n.w.slice(inside, [0, 0, *cuts[0]], [*spread[:2], *kept])
+    have = shape_of(inside.type)
+    kept = [d - a - b for d, a, b in zip(have[2:], *cuts, strict=True)]
+    inside = n.w.slice(inside, [0, 0, *cuts[0]], [*have[:2], *kept])
     low = [p + c for p, c in zip(low, cuts[0], strict=True)]
     high = [p + c for p, c in zip(high, cuts[1], strict=True)]
     inside = n.w.pad(inside, (*lead, *low), (*lead, *high), 0)
