@@ -1,8 +1,10 @@
-"""Layers of convolutional networks, channels innermost, beside the oneDNN of PyTorch in its own layout, interleaved.
+"""Layers of convolutional networks beside the oneDNN of PyTorch, interleaved: channels innermost, and oneDNN in its own
+layout; or channels outermost, and oneDNN with the time that it takes to reorder them.
 
     python -m benchmarks.convolutions                              # all layers, default schedule
     python -m benchmarks.convolutions 3x3 depthwise --threads 2    # those with one of these words in their name
     python -m benchmarks.convolutions --target x86_avx2            # oneDNN is limited to AVX2, too
+    python -m benchmarks.convolutions --nchw                       # channels outermost
     python -m benchmarks.convolutions 64@56 -s my.tcps             # with a schedule
 
 Each layer has padding, constant weights, a bias and a ReLU. oneDNN has its weights reordered once, before. What a call
@@ -13,11 +15,12 @@ microseconds. Needs PyTorch.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from math import exp, log
 from typing import Any, Final
@@ -36,7 +39,7 @@ SAMPLE: Final = 2e-3
 @dataclass(frozen=True, slots=True)
 class Layer:
     """`size` is the extent of both dims of the result, `groups` that of the channels: as many as there are if
-    depthwise."""
+    depthwise. With `is_nchw`, channels of x and of the result lie outermost."""
 
     kernel: int
     stride: int
@@ -44,6 +47,7 @@ class Layer:
     filters: int
     size: int
     groups: int = 1
+    is_nchw: bool = False
 
     @property
     def name(self) -> str:
@@ -69,46 +73,44 @@ class Layer:
     def text(self) -> str:
         """The payload: x [1, h, w, c] and weights [f, c, k, k], as ONNX stores them."""
         s, k, c, f, o, g = self.stride, self.kernel, self.channels, self.filters, self.size, self.groups
-        places = f"{s}*y + i, {s}*x + j"
-        x, weights, sums = f"[n, {places}, c]", "[f, c, i, j]", "[n, y, x, f]"
-        result = f"tensor<1x{o}x{o}x{f}xf32>"
-        iterators = ["n", "y", "x", "f"], ["c", "i", "j"]
-        shape, read, convert = f"{f}x{c // g}x{k}x{k}", f"1x{self.padded}x{self.padded}x{c}", ("", "%p", "%r")
+        places = f"{s}*y + i", f"{s}*x + j"
+        result, padded = self.tensor(o, f), self.tensor(self.padded, c)
+        x, sums, before, after, end = self.order(places, "c"), self.order("yx", "f"), "", result, ""
+        weights, shape, taps = "[f, c, i, j]", f"{f}x{c // g}x{k}x{k}", "cij"
+        convert = "%p", "%r"
         if g == c == f:
-            weights, sums, shape, iterators = (
-                "[c, i, j]",
-                "[n, y, x, c]",
-                f"{c}x{k}x{k}",
-                (["n", "y", "x", "c"], ["i", "j"]),
-            )
-            made = result
+            weights, sums, shape, taps = "[c, i, j]", self.order("yx", "c"), f"{c}x{k}x{k}", "ij"
         elif g > 1:
-            x, weights, sums = f"[n, {places}, g, c]", "[g, f, c, i, j]", "[n, y, x, g, f]"
-            shape, iterators = f"{g}x{f // g}x{c // g}x{k}x{k}", (["n", "y", "x", "g", "f"], ["c", "i", "j"])
-            made = f"tensor<1x{o}x{o}x{g}x{f // g}xf32>"
-            grouped = f"tensor<1x{self.padded}x{self.padded}x{g}x{c // g}xf32>"
-            convert = f"  %q = tcp.reshape(%p) : {grouped}\n", "%q", "%t"
-        else:
-            made = result
-        listed = ", ".join(
-            f'["{name}", "{kind}"]'
-            for kind, names in zip(("parallel", "reduction"), iterators, strict=True)
-            for name in names
-        )
-        end = f"  %t = tcp.reshape(%r) : {result}\n" if convert[2] == "%t" else ""
+            x, weights, sums = self.order(places, "g", "c"), "[g, f, c, i, j]", self.order("yx", "g", "f")
+            shape, convert, after = f"{g}x{f // g}x{c // g}x{k}x{k}", ("%q", "%t"), self.tensor(o, g, f // g)
+            before = f"  %q = tcp.reshape(%p) : {self.tensor(self.padded, g, c // g)}\n"
+            end = f"  %t = tcp.reshape(%r) : {result}\n"
+        iterators = [[name, "parallel"] for name in sums.strip("[]").split(", ")] + [[d, "reduction"] for d in taps]
+        listed = json.dumps(iterators)
+        low = self.order((self.padding,) * 2, 0, first=0)
         return (
-            f"func @convolution(%v: tensor<1x{self.read}x{self.read}x{c}xf32>) -> {result} {{\n"
+            f"func @convolution(%v: {self.tensor(self.read, c)}) -> {result} {{\n"
             f'  %w = tcp.const {{constant = "w"}} : tensor<{shape}xf32>\n'
             f'  %b = tcp.const {{constant = "b"}} : tensor<{f}xf32>\n'
-            f"  %p = tcp.pad(%v) {{value = 0.0, low = [0, {self.padding}, {self.padding}, 0]}} : tensor<{read}xf32>\n"
-            f"{convert[0]}"
-            f"  %r = tcp.generic({convert[1]}, %w) {{iterators = [{listed}], maps = [{x}, {weights}, {sums}],\n"
+            f"  %p = tcp.pad(%v) {{value = 0.0, low = {low}}} : {padded}\n"
+            f"{before}"
+            f"  %r = tcp.generic({convert[0]}, %w) {{iterators = {listed}, maps = [{x}, {weights}, {sums}],\n"
             f'      combiner = "tcp.add"}} ({{ (%e: f32, %u: f32, %acc: f32):\n'
-            f"    %s = tcp.multiply_add(%e, %u, %acc) : f32\n    tcp.yield(%s)\n  }}) : {made}\n"
+            f"    %s = tcp.multiply_add(%e, %u, %acc) : f32\n    tcp.yield(%s)\n  }}) : {after}\n"
             f"{end}"
-            f"  %z = tcp.add({convert[2]}, broadcast(%b, [3])) : {result}\n"
+            f"  %z = tcp.add({convert[1]}, broadcast(%b, [{1 if self.is_nchw else 3}])) : {result}\n"
             f"  %o = tcp.relu(%z) : {result}\n  tcp.return(%o)\n}}\n"
         )
+
+    def order(self, places: Sequence[object], *channels: object, first: object = "n") -> str:
+        """What is said of each dim of an image, as a list."""
+        return f"[{', '.join(map(str, (first, *(self.inner(places, channels)))))}]"
+
+    def tensor(self, size: int, *channels: int) -> str:
+        return f"tensor<1x{'x'.join(map(str, self.inner((size, size), channels)))}xf32>"
+
+    def inner(self, places: Sequence[object], channels: Sequence[object]) -> Sequence[object]:
+        return (*channels, *places) if self.is_nchw else (*places, *channels)
 
     @property
     def padded(self) -> int:
@@ -153,21 +155,22 @@ LAYERS: Final = [
 ]
 
 
-def one_dnn(layer: Layer, x: Array) -> tuple[Callable[[], object], Callable[[Any], Array]]:
-    """A call of oneDNN, weights in its order, and what makes an array of its result."""
+def one_dnn(layer: Layer, x: Array) -> list[Callable[[], Any]]:
+    """Calls of oneDNN that give a tensor in the order of x. Its weights are in its own order; it then gives channels
+    innermost, which are reordered, or takes weights as they are stored."""
     torch: Any = sys.modules["torch"]
     w, b = (torch.from_numpy(a) for a in layer.weights())
-    v = torch.from_numpy(x).permute(0, 3, 1, 2)  # channels innermost in memory
+    v = torch.from_numpy(x)
+    v = v if layer.is_nchw else v.permute(0, 3, 1, 2)
     where = [layer.padding] * 2, [layer.stride] * 2, [1, 1], layer.groups
     packed = torch._C._nn.mkldnn_reorder_conv2d_weight(w.to_mkldnn(), *where, v.shape)
     function = torch.ops.mkldnn._convolution_pointwise.default
-    with torch.inference_mode():
-        assert function(v, packed, b, *where, "relu", [], "").is_contiguous(memory_format=torch.channels_last)
+    order = torch.contiguous_format if layer.is_nchw else torch.channels_last
 
-    def call() -> object:
-        return function(v, packed, b, *where, "relu", [], "")
-
-    return call, lambda y: y.permute(0, 2, 3, 1).numpy()
+    return [
+        lambda weights=weights: function(v, weights, b, *where, "relu", [], "").contiguous(memory_format=order)
+        for weights in ([packed, w] if layer.is_nchw else [packed])
+    ]
 
 
 def seconds(call: Callable[[], Any], count: int) -> float:
@@ -193,18 +196,20 @@ def interleaved(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS) -> lis
 
 
 def calls_of(layer: Layer, options: argparse.Namespace, schedules: Sequence[str | None]) -> list[Callable[[], Any]]:
-    """One for each schedule, and that of oneDNN. Raises ValueError if their results differ."""
-    x = np.random.default_rng(0).uniform(-1, 1, (1, layer.read, layer.read, layer.channels)).astype(np.float32)
-    peer, array = one_dnn(layer, x)
-    wanted, calls = array(peer()), list[Callable[[], Any]]()
+    """One for each schedule, then those of oneDNN. Raises ValueError if their results differ."""
+    shape = [1, *layer.inner((layer.read, layer.read), (layer.channels,))]
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+    peers, calls = one_dnn(layer, x), list[Callable[[], Any]]()
+    wanted = peers[0]()
+    wanted = np.ascontiguousarray((wanted if layer.is_nchw else wanted.permute(0, 2, 3, 1)).numpy())
     for schedule in schedules:
-        kernel, out = layer.compiled(schedule, options.target, options.threads), np.empty_like(wanted, order="C")
+        kernel, out = layer.compiled(schedule, options.target, options.threads), np.empty_like(wanted)
         kernel(x, out=out)
         distance = np.max(np.abs(out - wanted)) / (layer.channels // layer.groups * layer.kernel**2)
         if not distance < 1e-5:
             raise ValueError(f"{layer.name}: the results differ by {distance}")
         calls.append(lambda kernel=kernel, x=x, out=out: kernel(x, out=out))
-    return [*calls, peer]
+    return [*calls, *peers]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -212,6 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.convolutions", description=str(__doc__).split("\n")[0])
     parser.add_argument("words", nargs="*", help="parts of names of layers")
     parser.add_argument("--target", default="native")
+    parser.add_argument("--nchw", action="store_true", help="channels of images lie outermost")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("-s", "--schedule", action="append", help="beside the default schedule")
     options = parser.parse_args(arguments)
@@ -221,16 +227,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
     schedules = [None, *(options.schedule or [])]
-    smallest = calls_of(Layer(3, 1, 16, 16, 1), options, [None])
+    smallest = calls_of(Layer(3, 1, 16, 16, 1, is_nchw=options.nchw), options, [None])
     print(
         f"{'layer':26}" + "".join(f"{s or 'default':>16.16}" for s in schedules) + "      oneDNN  oneDNN/tcpx  GFLOP/s"
     )
     ratios: list[float] = []
-    for layer in LAYERS:
+    for layer in (replace(layer, is_nchw=options.nchw) for layer in LAYERS):
         if options.words and not any(word in layer.name for word in options.words):
             continue
-        called, peer_called, *ours, peer = interleaved([*smallest, *calls_of(layer, options, schedules)])
-        ours, peer = [t - called for t in ours], peer - peer_called
+        times = interleaved([*smallest, *calls_of(layer, options, schedules)])
+        (called, *peers_called), times = times[: len(smallest)], times[len(smallest) :]
+        ours = [time - called for time in times[: len(schedules)]]
+        peer = min(time - c for time, c in zip(times[len(schedules) :], peers_called, strict=True))
         ratios.append(peer / min(ours))
         listed = "".join(f"{t * 1e6:16.1f}" for t in ours)
         rate = layer.operations / min(ours) * 1e-9
