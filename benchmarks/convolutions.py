@@ -1,14 +1,15 @@
 """Layers of convolutional networks beside the oneDNN of PyTorch, interleaved: channels innermost, and oneDNN in its own
 layout; or channels outermost, and oneDNN with the time that it takes to reorder them.
 
-    python -m benchmarks.convolutions                              # all layers, default schedule
+    python -m benchmarks.convolutions                              # the usual layers, default schedule
+    python -m benchmarks.convolutions --all                        # and those of five networks
     python -m benchmarks.convolutions 3x3 depthwise --threads 2    # those with one of these words in their name
     python -m benchmarks.convolutions --target x86_avx2            # oneDNN is limited to AVX2, too
     python -m benchmarks.convolutions --nchw                       # channels outermost
     python -m benchmarks.convolutions 64@56 -s my.tcps             # with a schedule
 
 Each layer has padding, constant weights, a bias and a ReLU. oneDNN has its weights reordered once, before. What a call
-of the smallest layer takes is subtracted from both sides. Times are the medians of the fastest half of all rounds, in
+of the smallest layer takes is subtracted from both sides. Times are the medians of the fastest fifth of all rounds, in
 microseconds. Needs PyTorch.
 """
 
@@ -31,7 +32,7 @@ import numpy.typing as npt
 import tcpx
 
 Array = npt.NDArray[np.float32]
-ROUNDS: Final = 15
+ROUNDS: Final = 50
 SAMPLE: Final = 2e-3
 """Seconds of calls in one sample, at least."""
 
@@ -63,7 +64,7 @@ class Layer:
 
     @property
     def padding(self) -> int:
-        return self.kernel // 2
+        return (self.kernel - 1) // 2
 
     @property
     def operations(self) -> int:
@@ -154,6 +155,20 @@ LAYERS: Final = [
     Layer(7, 1, 768, 768, 7, 768),
 ]
 
+OTHERS: Final = [
+    *(Layer(1, 1, c, f, size) for c, f, size in ((64, 64, 56), (256, 64, 56), (512, 128, 28), (1024, 256, 14))),
+    *(Layer(1, 1, c, f, size) for c, f, size in ((256, 1024, 14), (512, 2048, 7), (16, 96, 112), (24, 144, 56))),
+    *(Layer(1, 1, c, f, size) for c, f, size in ((144, 24, 56), (192, 32, 28), (960, 160, 7), (1152, 192, 7))),
+    *(Layer(1, 2, c, f, size) for c, f, size in ((512, 1024, 14), (1024, 2048, 7))),
+    *(Layer(3, 1, c, f, size) for c, f, size in ((32, 32, 192), (96, 32, 192), (64, 128, 48), (128, 256, 24))),
+    *(Layer(3, 2, c, f, size) for c, f, size in ((256, 256, 14), (512, 512, 7), (32, 64, 96))),
+    Layer(4, 4, 3, 96, 56),
+    *(Layer(3, stride, c, c, size, c) for c, stride, size in ((192, 1, 28), (576, 1, 14), (576, 2, 7), (960, 1, 7))),
+    *(Layer(5, stride, c, c, size, c) for c, stride, size in ((144, 2, 28), (480, 1, 14), (1152, 1, 7))),
+    *(Layer(7, 1, c, c, size, c) for c, size in ((192, 28), (384, 14))),
+]
+"""Other layers of ResNet, MobileNet, EfficientNet, U-Net and ConvNeXt."""
+
 
 def one_dnn(layer: Layer, x: Array) -> list[Callable[[], Any]]:
     """Calls of oneDNN that give a tensor in the order of x. Its weights are in its own order; it then gives channels
@@ -181,18 +196,22 @@ def seconds(call: Callable[[], Any], count: int) -> float:
 
 
 def fast(samples: Sequence[float]) -> float:
-    """The median of the fastest half."""
-    return sorted(samples)[len(samples) // 4]
+    """The median of the fastest fifth: other programs disturb the rest."""
+    return sorted(samples)[len(samples) // 10]
 
 
-def interleaved(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS) -> list[float]:
-    """Seconds of a call of each, one after another in each round."""
+def interleaved(groups: Sequence[Sequence[Callable[[], Any]]], rounds: int = ROUNDS) -> list[list[float]]:
+    """Seconds of a call of each. A round has a sample of every call of every group, one after another: what disturbs
+    the machine for some seconds is in few samples of each."""
+    calls = [call for group in groups for call in group]
     counts = [max(1, int(SAMPLE / min(seconds(call, 1) for _ in range(3)))) for call in calls]
     found: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, count, samples in zip(calls, counts, found, strict=True):
+            seconds(call, count)  # brings what it reads into the caches
             samples.append(seconds(call, count))
-    return [fast(samples) for samples in found]
+    times = iter(fast(samples) for samples in found)
+    return [[next(times) for _ in group] for group in groups]
 
 
 def calls_of(layer: Layer, options: argparse.Namespace, schedules: Sequence[str | None]) -> list[Callable[[], Any]]:
@@ -216,6 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints a line for each layer."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.convolutions", description=str(__doc__).split("\n")[0])
     parser.add_argument("words", nargs="*", help="parts of names of layers")
+    parser.add_argument("--all", action="store_true", help="other layers of networks, too")
     parser.add_argument("--target", default="native")
     parser.add_argument("--nchw", action="store_true", help="channels of images lie outermost")
     parser.add_argument("--threads", type=int, default=1)
@@ -227,23 +247,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
     schedules = [None, *(options.schedule or [])]
+    layers = [
+        replace(layer, is_nchw=options.nchw)
+        for layer in [*LAYERS, *(OTHERS if options.all else [])]
+        if not options.words or any(word in layer.name for word in options.words)
+    ]
+    groups = [calls_of(layer, options, schedules) for layer in layers]
     smallest = calls_of(Layer(3, 1, 16, 16, 1, is_nchw=options.nchw), options, [None])
+    (called, *peers_called), *times = interleaved([smallest, *groups])
     print(
         f"{'layer':26}" + "".join(f"{s or 'default':>16.16}" for s in schedules) + "      oneDNN  oneDNN/tcpx  GFLOP/s"
     )
     ratios: list[float] = []
-    for layer in (replace(layer, is_nchw=options.nchw) for layer in LAYERS):
-        if options.words and not any(word in layer.name for word in options.words):
-            continue
-        times = interleaved([*smallest, *calls_of(layer, options, schedules)])
-        (called, *peers_called), times = times[: len(smallest)], times[len(smallest) :]
-        ours = [time - called for time in times[: len(schedules)]]
-        peer = min(time - c for time, c in zip(times[len(schedules) :], peers_called, strict=True))
+    for layer, taken in zip(layers, times, strict=True):
+        ours = [time - called for time in taken[: len(schedules)]]
+        peer = min(time - c for time, c in zip(taken[len(schedules) :], peers_called, strict=True))
         ratios.append(peer / min(ours))
         listed = "".join(f"{t * 1e6:16.1f}" for t in ours)
         rate = layer.operations / min(ours) * 1e-9
         print(f"{layer.name:26}{listed}{peer * 1e6:12.1f}{ratios[-1]:13.2f}{rate:9.1f}", flush=True)
-    print(f"geometric mean {exp(sum(map(log, ratios)) / len(ratios)):.3f}, least {min(ratios):.2f}")
+    kinds = {"all": ratios}
+    for layer, ratio in zip(layers, ratios, strict=True):
+        kinds.setdefault("depthwise" if layer.groups == layer.channels else "others", []).append(ratio)
+    for kind, of_kind in kinds.items():
+        print(f"{kind}: geometric mean {exp(sum(map(log, of_kind)) / len(of_kind)):.3f}, least {min(of_kind):.2f}")
     return 0
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 Attribute = int | float | str | bool | Size | Symbol | Var | Tile | Predicate | ScalarType | tuple["Attribute", ...]
 CopyPath = tuple[tuple[int, str], ...]
-MAIN, TAIL = "main", "tail"
-"""The sides of a peeled loop: whole steps, and the rest."""
+HEAD, MAIN, TAIL = "head", "main", "tail"
+"""The sides of a peeled loop: what is before whole steps, these, and the rest."""
 INLINED = "inlined"
 """The side of what a call left where it was; its function is the other."""
 OpT = TypeVar("OpT", bound="Operation")

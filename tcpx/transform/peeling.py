@@ -3,20 +3,34 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.bounds import is_less, is_less_equal
 from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import DimAttribute, NumberOrSizeAttribute
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import MAIN, TAIL, CloneMap, Operation
+from tcpx.payload.ir import HEAD, MAIN, TAIL, CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, symbols, to_text, variables
+from tcpx.payload.sizes import (
+    Dim,
+    Size,
+    Symbol,
+    Var,
+    ceildiv,
+    maximum,
+    minimum,
+    mod,
+    substitute,
+    symbols,
+    to_text,
+    variables,
+)
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
+from tcpx.transform.padding_ranges import Range, without_padding
 from tcpx.transform.simplification import simplify_in
 
 
@@ -76,6 +90,33 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, ..
     main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL), by_one=scalar)
     _simplify(rewriter, [main, tail])
     return main, tail
+
+
+def peel_borders(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, ...]:
+    """A main loop of whole steps whose tiles have no padding, and loops for what is before and after them.
+
+    The rest of the range has a loop of its own, as with `peel`. Returns the loops in order: one if there is nothing to
+    split. Where every tile may have padding, only the rest is split off.
+    """
+    found = without_padding(loop) or Range()
+    _simplify_sizes(rewriter, loop)
+    var, steps, parts = loop.var, loop.var.upper - rest_of(loop), [loop]
+    for value, sides in ((found.start, (HEAD, MAIN)), (found.end, (MAIN, TAIL))):
+        if value is not None:
+            point = minimum(steps, var.lower + ceildiv(maximum(0, value - var.lower), var.step) * var.step)
+            here = parts[-1].var
+            if is_less(here.lower, point) is not False and is_less(point, here.upper) is not False:
+                parts[-1:] = _split(rewriter, parts[-1], point, sides)
+    _simplify(rewriter, parts)
+    last = parts[-1].var
+    if is_less(last.upper - last.lower, last.step) is not True:  # the rest is not alone yet
+        parts[-1:] = peel(rewriter, parts[-1], scalar)
+    for part in parts:
+        lower, upper = part.var.lower, part.var.upper
+        if isinstance(lower, int) and isinstance(upper, int) and is_less_equal(upper - lower, part.var.step) is True:
+            rewriter.substitute(list(part.body.ops), {part.var: lower})  # so that sizes in its body are known
+    _simplify(rewriter, parts)
+    return tuple(parts)
 
 
 def _simplify(rewriter: Rewriter, parts: Sequence[Loop]) -> None:

@@ -1,25 +1,38 @@
-"""Loops cut to the iterations in which a condition on positions may hold."""
+"""Loops cut to the iterations in which a condition on positions may hold, or that read more than padding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isinf
 
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.indexing_maps import IndexingMap, index_operands
-from tcpx.payload.interfaces import Elementwise, Group, Structured
+from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable
 from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.finite import is_finite
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
-from tcpx.payload.sizes import Dim, Size, Var, is_equal, maximum, minimum, to_text, variables
+from tcpx.payload.sizes import (
+    Dim,
+    Size,
+    Var,
+    floordiv,
+    is_equal,
+    maximum,
+    minimum,
+    to_text,
+    variables,
+)
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.bodies import Body, combiner_of
 from tcpx.transform.editing import is_pure
+from tcpx.transform.padding_ranges import ALL, padding_of, with_elements
 from tcpx.transform.peeling import set_range
 from tcpx.transform.positions import Place, compared, places
 from tcpx.transform.separation import start_of
+from tcpx.transform.simplification import simplify_in
 
 
 @frozen
@@ -36,35 +49,50 @@ State = float | Kept | None
 
 @frozen
 class Condition:
-    """Where `most` is below 0, a comparison, number `at` in the body of an operation, is `number` everywhere."""
+    """A comparison, number `at` in the body of an operation, that is `number` everywhere from iteration `end` on."""
 
     op: Structured
     at: int
     number: float
-    most: Dim
+    end: Dim
+    start: Dim | None = None
+
+
+@frozen
+class Padding:
+    """An operand of an operation that is `number` everywhere outside of iterations `start` to `end`: padding."""
+
+    op: Tileable
+    number: float
+    start: Dim | None
+    end: Dim | None
 
 
 def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
-    """Let a loop end where a condition on positions in the body of `op` can no longer hold. Raises ScheduleError where
-    there is none, or an iteration in which it holds nowhere changes a destination."""
+    """Let a loop run over the iterations in which a condition on positions in the body of `op` may hold, or in which
+    `op` reads more of an operand than its padding.
+
+    Raises ScheduleError where there is neither, or an iteration that is left out changes a destination.
+    """
     if op.is_sequential:  # its body is nothing without what it has computed so far
         raise _asks_nothing(ctx, op, loop, op.opcode)
-    var, body = loop.var, Body.of(op)
+    reasons: list[Condition | Padding] = list(_paddings(op, loop))
+    body = Body.of(op)
     known = places(op, body)
     found = [(k, inner) for k, inner in enumerate(body.ops) if isinstance(inner, Elementwise) and inner.holds_for]
-    conditions = [made for k, inner in found for made in _conditions(op, k, inner, known)]
-    ends = [(held, held.most + Size.of(var) + 1) for held in conditions]
-    ends = [(held, end) for held, end in ends if var not in variables(end)]
-    if not ends:
+    reasons += [made for k, inner in found for made in _conditions(op, k, inner, known, loop.var)]
+    if not reasons:
         raise _asks_nothing(ctx, op, loop, ", ".join(inner.opcode for _, inner in found) or "no comparison")
     changed: Operation | None = None
-    for held, end in ends:
-        changed = _changed(loop, held)
+    for reason in reasons:
+        changed = _changed(loop, reason)
         if changed is None:
-            _cut(ctx, op, loop, end)
+            _cut(ctx, op, loop, reason)
             return
+    is_padded = isinstance(reasons[-1], Padding)
     raise ctx.fail(
-        f"%{(changed or op).name} may change what {loop.name} has where the condition of %{op.name} cannot hold",
+        f"%{(changed or op).name} may change what {loop.name} has where "
+        + (f"%{op.name} reads padding" if is_padded else f"the condition of %{op.name} cannot hold"),
         op=changed or op,
         required="the neutral element for each reduction of the loop, of finite operands, beside it",
         found=(changed or op).opcode,
@@ -76,7 +104,8 @@ def _asks_nothing(ctx: TransformContext, op: Structured, loop: Loop, found: str)
     return ctx.fail(
         f"%{op.name} asks nothing of positions that ends {loop.name}",
         op=op,
-        required=f"a comparison of positions that no longer holds from some iteration of {loop.name} on",
+        required=f"a comparison of positions that no longer holds from some iteration of {loop.name} on, or an operand "
+        f"that is padding in some of them",
         found=found,
         fix=_with_positions(ctx, op),
     )
@@ -144,21 +173,36 @@ def _compares(op: Structured) -> bool:
     return not op.is_sequential and any(isinstance(inner, Elementwise) and inner.holds_for for inner in op.walk())
 
 
-def _cut(ctx: TransformContext, op: Structured, loop: Loop, end: Dim) -> None:
+def _cut(ctx: TransformContext, op: Structured, loop: Loop, reason: Condition | Padding) -> None:
     var = loop.var
-    upper = maximum(var.lower, minimum(var.upper, end))
-    if is_equal(upper, var.upper) is True:
+    lower, upper = var.lower, var.upper
+    if reason.start is not None:
+        lower += floordiv(maximum(0, reason.start - lower), var.step) * var.step
+    if reason.end is not None:
+        upper = maximum(lower, minimum(upper, reason.end))
+    if is_equal(lower, var.lower) is True and is_equal(upper, var.upper) is True:
         raise ctx.fail(
             f"{loop.name} ends where it may hold last already",
             op=op,
             required=f"iterations of {loop.name} in which the condition cannot hold",
             found=f"{to_text(var.lower)} to {to_text(var.upper)}",
         )
-    set_range(ctx.rewriter, loop, Var(var.name, var.lower, upper, var.step))
+    set_range(ctx.rewriter, loop, Var(var.name, lower, upper, var.step))
+    simplify_in(ctx.rewriter, [loop])
 
 
-def _conditions(op: Structured, at: int, inner: Elementwise, known: Mapping[Value, Place]) -> list[Condition]:
-    """The conditions that a comparison, or its opposite, may hold."""
+def _paddings(op: Structured, loop: Loop) -> Iterator[Padding]:
+    """The operands that are nothing but padding in the first or last iterations."""
+    for value in op.inputs:
+        made, piece = value.defining_op, padding_of(value.defining_op)
+        if isinstance(made, Tileable) and made.rest is not None and piece is not None:
+            found = with_elements(piece, loop.var)
+            if found != ALL:
+                yield Padding(made, float(made.rest), found.start, found.end)
+
+
+def _conditions(op: Structured, at: int, inner: Elementwise, known: Mapping[Value, Place], var: Var) -> list[Condition]:
+    """The conditions that a comparison, or its opposite, holds nowhere from some value of a loop variable on."""
     sides = compared(inner, known)
     if sides is None:
         return []
@@ -169,13 +213,15 @@ def _conditions(op: Structured, at: int, inner: Elementwise, known: Mapping[Valu
         for difference, sign in ((a - b, 1), (b - a, -1)):
             if signs in ({sign}, {sign, 0}):
                 _, most = difference.reach(extents)
-                made.append(Condition(op, at, number, most - (0 if 0 in signs else 1)))
+                end = most - (0 if 0 in signs else 1) + Size.of(var) + 1
+                if var not in variables(end):
+                    made.append(Condition(op, at, number, end))
     return made
 
 
-def _changed(loop: Loop, condition: Condition) -> Operation | None:
-    """The operation that lets an iteration change a destination although the condition holds nowhere; None if there is
-    none."""
+def _changed(loop: Loop, reason: Condition | Padding) -> Operation | None:
+    """The operation that lets an iteration change a destination although the condition holds nowhere, or an operand is
+    padding; None if there is none."""
     states: dict[Value, State] = {dest: Kept(dest) for dest in loop.destinations}
     for op in loop.body.ops:
         if isinstance(op, StYield):
@@ -186,8 +232,14 @@ def _changed(loop: Loop, condition: Condition) -> Operation | None:
             held = states.get(op.source)
             whole = isinstance(held, float) or op.subset.is_full(shape_of(op.source.type))
             states[op.result] = held if whole and not op.subset.dropped else None
+        elif op is reason.op and isinstance(reason, Padding):
+            states[op.results[0]] = reason.number
         elif isinstance(op, Structured) and len(op.results) == 1:
-            states[op.result] = _state(op, states, condition if condition.op is op else None)
+            is_known = isinstance(reason, Condition) or all(
+                is_finite(v) or states.get(v) is not None for v in op.inputs
+            )
+            condition = reason if isinstance(reason, Condition) and reason.op is op else None
+            states[op.result] = _state(op, states, condition) if is_known else None
         elif not op.is_hint and not is_pure(op):  # such as a store that runs in the last iteration alone
             stored = (inner.value.defining_op for inner in op.walk() if isinstance(inner, StYield))
             return next(stored, None) or op

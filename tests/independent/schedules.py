@@ -274,6 +274,7 @@ class Drawer:
                 [
                     f"peel({loop})",
                     f"peel({loop}, scalar: true)",
+                    f"peel({loop}, borders: true)",
                     f"split({loop}, at: {self.rng.choice(['4', '8'])})",
                     f"split({loop}, at: {self.rng.choice(['4', '8', '16', '2 * lanes(f32)', f'size({h}.{n}) / 2'])})",
                     f"unroll({loop}, factor: {self.rng.choice([2, 3, 4])})",

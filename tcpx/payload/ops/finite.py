@@ -5,6 +5,7 @@ from math import isfinite
 import numpy as np
 
 from tcpx.payload.ir import Value
+from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.movement import Fill, Movement
 from tcpx.payload.ops.views import View
 from tcpx.payload.types import dtype_of
@@ -22,6 +23,8 @@ def is_finite(value: Value) -> bool:
         func = op.func
         array = func.module.constants.get(op.stored_array) if func is not None and func.module is not None else None
         return array is not None and bool(np.isfinite(array).all())
+    if isinstance(op, Materialize):
+        return is_finite(op.source)
     if isinstance(op, View | Movement) and op.operands:
         rest = op.rest
         return (rest is None or isfinite(rest)) and all(map(is_finite, op.operands))

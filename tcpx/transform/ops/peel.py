@@ -1,4 +1,4 @@
-"""peel: split a loop into a main loop of full steps and a tail."""
+"""peel: split a loop into a main loop of full steps, and what is before and after it."""
 
 from tcpx.payload.sizes import to_text
 from tcpx.transform.declaration import (
@@ -12,12 +12,15 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.peeling import peel, rest_of
+from tcpx.transform.peeling import peel, peel_borders, rest_of
 
 
 @register
 class Peel(Transform):
     """Split a loop into a main loop with only full steps, and a tail for the rest, if there is one.
+
+    With `borders`, the main loop has only steps whose tiles read no padding. `x.copy("head")` denotes the steps before
+    it; those after it and the rest are the tail. The main loop then reads elements without asking whether they exist.
 
     Handles to operations in the loop then denote both copies; `x.copy("main")` and `x.copy("tail")` select one. Fuse
     consumers before: after `peel` they need the results of both loops.
@@ -59,11 +62,21 @@ class Peel(Transform):
     parameters = (
         Parameter("loop", LOOP, doc="the loop"),
         Parameter("scalar", BOOL, False, doc="let the tail step by 1"),
+        Parameter("borders", BOOL, False, doc="peel steps that read padding, too"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop = args.loop("loop")
         var = loop.var
+        if args.bool("borders"):
+            if len(peel_borders(ctx.rewriter, loop, args.bool("scalar"))) == 1:
+                raise ctx.fail(
+                    f"the loop {loop.name} has no tail, and its tiles have no padding in some steps alone",
+                    op=loop,
+                    required="a range that is not a whole number of steps, or padding that some steps do not read",
+                    found=f"{to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}",
+                )
+            return ()
         if rest_of(loop) == 0:
             raise ctx.fail(
                 f"the loop {loop.name} has no tail",

@@ -1,4 +1,4 @@
-"""trim: end a loop once a condition on positions cannot hold any more."""
+"""trim: leave out iterations of a loop in which a condition on positions cannot hold, or that read padding alone."""
 
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
@@ -19,13 +19,15 @@ from tcpx.transform.trimming import trim
 @register
 class Trim(Transform):
     """End a loop once a condition on positions, in the body of one of its operations, cannot hold any more: causal
-    attention skips the blocks of keys after all queries of a block.
+    attention skips the blocks of keys after all queries of a block. Or leave out the first and last iterations, where
+    an operand of the operation is padding alone: a convolution does not multiply by the zeros of its padding.
 
     The condition compares sums of positions and sizes. tcpx derives from the operations that skipped iterations
     contribute the neutral element to every reduction of the loop, and store nothing else: fuse an epilogue that runs in
-    the last iteration after `trim`. Other values that are read there are assumed finite: if a value that meets a weight
-    of 0 is infinite or NaN, the sum no longer becomes NaN. The same holds for running maxima: in a row that has met no
-    element, values that depend on the maximum keep their previous value.
+    the last iteration after `trim`. With a condition, other values that are read there are assumed finite: if a value
+    that meets a weight of 0 is infinite or NaN, the sum no longer becomes NaN. The same holds for running maxima: in a
+    row that has met no element, values that depend on the maximum keep their previous value. What meets padding has to
+    be known to be finite, as a constant is.
 
     before:
         func @f(%x: tensor<[N]x[N]xf32>) -> tensor<[N]xf32> symbols [N] {
@@ -81,8 +83,8 @@ class Trim(Transform):
     name = "trim"
     category = Category.TILING
     parameters = (
-        Parameter("loop", LOOP, doc="the loop to end early"),
-        Parameter("by", OP, doc="the operation in it whose body has the condition"),
+        Parameter("loop", LOOP, doc="the loop to cut"),
+        Parameter("by", OP, doc="the operation in it whose body has the condition, or which reads a padded operand"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:

@@ -293,3 +293,48 @@ func @f(%a: tensor<[M]x[K]xi1>) -> tensor<[M]x[K]xi1> symbols [M: 0..40, K] {
 """
     steps = 'let y = match one "y" in root\nlet t = tile(y, [d1: 5], parallel: true, tail: none, num_threads: [3])\n'
     check(text, f"{steps}vectorize(y)\npeel(t)")
+
+
+WINDOWS = """\
+func @f(%x: tensor<[N]xf32>, %w: tensor<5xf32>) -> tensor<[N]xf32> symbols [N: 1..] {
+  %p = tcp.pad(%x) {value = 0.0, low = [2]} : tensor<[N + 4]xf32>
+  %y = tcp.convolution(%p, %w) {input = ["h+k"], filter = ["k"], out = ["h"]} : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+Y = 'let y = match one "y" in root\n'
+
+
+def of_twenty(payload: str) -> str:
+    """The payload with 20 windows."""
+    return payload.replace("[N + 4]", "24").replace("[N]", "20").replace(" symbols [N: 1..]", "")
+
+
+@pytest.mark.parametrize("inner", ["", "tile(y, [k: 1])\n"])
+@pytest.mark.parametrize("size", [1, 3, 4, 6])
+def test_borders_are_peeled(size: int, inner: str) -> None:
+    steps = f"{Y}let i = tile(y, [h: {size}])\n{inner}peel(i, borders: true)"
+    check(WINDOWS, steps, [{"N": n} for n in (1, 2, 3, 4, 5, 7, 8, 9, 13, 24)])
+    check(of_twenty(WINDOWS), steps, ())
+
+
+@pytest.mark.parametrize(
+    ("size", "wanted"),
+    [
+        (4, ["y/h1: 0 to 4", "y/h1~main: 4 to 16", "y/h1~main~tail: 16 to 20"]),
+        (3, ["y/h1: 0 to 3", "y/h1~main: 3 to 18", "y/h1~main~tail: 18 to 20"]),
+        (1, ["y/h1: 0 to 2", "y/h1~main: 2 to 18", "y/h1~main~tail: 18 to 20"]),
+    ],
+)
+def test_tiles_of_the_main_loop_have_no_padding(size: int, wanted: list[str]) -> None:
+    done = check(of_twenty(WINDOWS), f"{Y}let i = tile(y, [h: {size}])\npeel(i, borders: true)", ())
+    assert ranges(done.module) == wanted
+    main = next(op for op in done.module.walk() if isinstance(op, Loop) and op.name == "y/h1~main")
+    assert "tcp.pad" not in main.text()
+
+
+def test_a_loop_without_borders() -> None:
+    error = refusal(STATIC, MM + "let i = tile(mm, [m: 6])\npeel(i, borders: true)")
+    assert error.message == "the loop mm/m1 has no tail, and its tiles have no padding in some steps alone"
+    assert error.required == "a range that is not a whole number of steps, or padding that some steps do not read"
+    assert error.found == "0 to 12 step 6"

@@ -15,9 +15,10 @@ from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tcpx.transform.declaration import transforms
 from tests.transform.ops.test_merge import PAIR as TWO_PRODUCTS
+from tests.transform.ops.test_peel import Y
 from tests.transform.ops.test_recognize_mask import ROWS as ROWS_OF_MASKS
 from tests.transform.ops.test_recognize_mask import payload as masked
-from tests.transform.ops.test_trim import BEHIND, ROWS_IN_TILES
+from tests.transform.ops.test_trim import BEHIND, PADDED, ROWS_IN_TILES
 from tests.transform.payloads import INTEGERS, MM, RELU, SOFTMAX, run
 
 ROWS = Path(__file__).parents[1] / "micro_kernels.yaml"
@@ -205,6 +206,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "prefetch": (RELU, MM + NEST, "prefetch(mm.out, at: i, for: write)"),
     "promote": (RELU, MM + "let j = tile(mm, [n: 8])\nlet i = tile(mm, [m: 6])\n", "promote(mm.out, at: j)"),
     "peel": (RELU, MM + NEST, "peel(i)"),
+    "peel of borders": (PADDED, Y + "let b = tile(y, [h: 4])\n", "peel(b, borders: true)"),
     "split": (RELU, MM + NEST, "split(kc, at: 4)"),
     "split_reduction": (RELU, MM, "split_reduction(mm, k, parts: 2)"),
     "split_reduction side by side": (RELU, MM, "split_reduction(mm, k, factor: 4)"),
@@ -220,6 +222,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "fold_offset": (BYTES, MM, "fold_offset(mm.rhs)"),
     "shift_factor": (INTEGERS, MM, "shift_factor(mm.lhs, by: 128, to: ui8)"),
     "interchange": (RELU, MM, "interchange(mm, [k, m, n])"),
+    "trim of padding": (PADDED, Y + "let t = tile(y, [h: 1])\nlet k = tile(y, [k: 1])\n", "trim(k, y)"),
     "trim": (BEHIND, ROWS_IN_TILES, "trim(i, m)"),
     "assign_layout": (WINDOWS, "", "assign_layout(root)"),
     "transpose_result": (RELU, MM, "transpose_result(mm, [n])"),

@@ -77,6 +77,10 @@ def test_a_maximum() -> None:
     check(LARGEST, ROWS_IN_TILES + "trim(i, m)\n", SIZES)
 
 
+ASKED = (
+    "a comparison of positions that no longer holds from some iteration of s/d11 on, or an operand that is padding in "
+    "some of them"
+)
 REFUSED = [
     (LARGEST.replace("reduce_max", "reduce_sum"), "",
      "%s may change what s/d11 has where the condition of %m cannot hold",
@@ -86,10 +90,10 @@ REFUSED = [
      "the neutral element for each reduction of the loop, of finite operands, beside it", "tcp.reduce_sum"),
     (BEHIND.replace("greater_equal(%i, %j)", "greater(%a, %a)"), "",
      "%m asks nothing of positions that ends s/d11",
-     "a comparison of positions that no longer holds from some iteration of s/d11 on", "tcp.greater"),
+     ASKED, "tcp.greater"),
     (BEHIND.replace("positions = [d0, d1]", "positions = [d0, d0]"), "",
      "%m asks nothing of positions that ends s/d11",
-     "a comparison of positions that no longer holds from some iteration of s/d11 on", "tcp.greater_equal"),
+     ASKED, "tcp.greater_equal"),
     (BEHIND, "trim(i, m)\n", "s/d11 ends where it may hold last already",
      "iterations of s/d11 in which the condition cannot hold", "0 to min(%s/d01 + min(3, M - %s/d01), N)"),
     (BEHIND.replace("tcp.return(%s)", "%r = tcp.neg(%s) : tensor<[M]xf32>\n  tcp.return(%r)"),
@@ -141,3 +145,58 @@ func @f(%x: tensor<[N]x[N]xf32>, %len: tensor<[N]xsi64>) -> tensor<[N]xf32> symb
     assert error.fix == (
         f"compare positions and sizes alone: what %{'len' if merges else 'l'} has is known only when the loop runs"
     )
+
+
+PADDED = """\
+func @f(%x: tensor<[N]xf32>, %v: tensor<5xf32>) -> tensor<[N]xf32> symbols [N: 1..] {
+  %p = tcp.pad(%x) {value = 0.0, low = [2]} : tensor<[N + 4]xf32>
+  %w = tcp.fill {value = 0.5} : tensor<5xf32>
+  %y = tcp.convolution(%p, %w) {input = ["h+k"], filter = ["k"], out = ["h"]} : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+OF_FIVE = """\
+func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N: 1..] {
+  %p = tcp.pad(%x) {value = -inf, low = [2]} : tensor<[N + 4]xf32>
+  %y = tcp.pooling(%p) {window = [5], dims = [0]} : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+APART = PADDED.replace("N + 4", "2*N + 7").replace('out = ["h"]', 'out = ["h"], strides = [2], dilations = [2]')
+TAPS = "let i, k = tile(y, [h: 1, k: 1])\ntrim(k, y)\n"
+
+
+def taps(text: str) -> str:
+    """The range of the loop over taps."""
+    (line,) = (line for line in text.splitlines() if "gml_st.for %y/k1 in" in line)
+    return line.partition(" in ")[2].partition(" step")[0]
+
+
+@pytest.mark.parametrize(
+    ("payload", "steps", "wanted"),
+    [
+        (PADDED, TAPS, "max(0, 2 - %y/h1) to min(5, N - %y/h1 + 2)"),
+        (PADDED, TAPS.replace("h: 1", "h: 3"), "max(0, %y/h1 - N + max(0, 2 - %y/h1) + 1) to min(5, N - %y/h1 + 2)"),
+        (APART, TAPS, "floordiv(max(0, 2 - 2*%y/h1), 2) to ceildiv(min(9, max(0, N - 2*%y/h1 + 2)), 2)"),
+    ],
+)
+def test_taps_in_the_padding_are_left_out(payload: str, steps: str, wanted: str) -> None:
+    made = check(payload, 'let y = match one "y" in root\n' + steps, [{"N": n} for n in (1, 2, 3, 4, 7, 12)])
+    assert taps(made.module.text()) == wanted
+
+
+def test_a_pooling_leaves_out_its_padding() -> None:
+    steps = """\
+let y = match one "y" in root
+let h = innermost(y.dims("parallel"))
+let k = innermost(y.dims("reduction"))
+let i, j = tile(y, [h: 1, k: 1])
+trim(j, y)
+"""
+    check(OF_FIVE, steps, [{"N": n} for n in (1, 2, 5, 9)])
+
+
+def test_what_meets_padding_is_finite() -> None:
+    error = refusal(PADDED.replace("(%p, %w)", "(%p, %v)"), 'let y = match one "y" in root\n' + TAPS)
+    assert error.message == "%y may change what y/k1 has where %y reads padding"
+    assert error.required == "the neutral element for each reduction of the loop, of finite operands, beside it"
