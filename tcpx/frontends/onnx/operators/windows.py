@@ -10,6 +10,7 @@ from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, product
 from tcpx.frontends.onnx.operators.linear import shifted
+from tcpx.frontends.onnx.operators.phases import by_phases, have_equal_phases
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.writing import Build, spread
 from tcpx.payload.indexing_maps import dims
@@ -212,6 +213,7 @@ def conv_transpose(n: Node) -> Result:
     low: list[Dim] = []
     high: list[Dim] = []
     count: list[Dim] = []
+    cut_off: list[Dim] = []
     for k in range(rank):
         reach = (kernel[k] - 1) * dilations[k]
         whole = spread(shape[2 + k], strides[k] - 1) + reach + more[k]
@@ -222,9 +224,14 @@ def conv_transpose(n: Node) -> Result:
                 raise Unsupported("padding of a dim that is known when called", [cut])
             half = cut // 2 if auto == "SAME_UPPER" else cut - cut // 2
             before, behind = half, cut - half
+        cut_off.append(before)
         low.append(reach - before)
         high.append(reach - behind + more[k])
         count.append(whole - before - behind)
+    if have_equal_phases(kernel, strides, dilations):
+        phases = by_phases(n, groups, strides, cut_off, count)
+        if phases is not None:
+            return with_bias(n, n.w.reshape(phases, [shape[0], own[1] * groups, *count]), n.optional(2))
     lead = (0, 0)
     inside = n.w.pad(x, (*lead, *([0] * rank)), (*lead, *([0] * rank)), 0, (*lead, *(s - 1 for s in strides)))
     cuts = (
