@@ -60,6 +60,11 @@ class LoopCycles:
         return self.waiting / self.core.window
 
     @property
+    def spill_cycles(self) -> float:
+        """Those by which vectors that have no register delay it, where the core does not hide that."""
+        return self.core.spill * max(0, self.spilled - self.core.hidden_spills)
+
+    @property
     def throughput(self) -> float:
         """Cycles that it takes if it waits for no result of the iteration before. What is nearly as busy as what is the
         busiest delays it."""
@@ -67,11 +72,16 @@ class LoopCycles:
 
     def _throughput(self, divider: float) -> float:
         parts = self.compute_cycles, divider, self.load_cycles, self.store_cycles, self.entry
-        return crowded((*parts, self.window_cycles), self.core.crowding) + self.core.spill * self.spilled
+        return crowded((*parts, self.window_cycles), self.core.crowding) + self.spill_cycles
 
     def without_divider(self, part: float) -> float:
         """Cycles that it takes if so much of what the divider does were products."""
         return crowded((self._throughput(self.divider_cycles * (1 - part)), self.latency), self.core.waiting)
+
+    @property
+    def without_spills(self) -> float:
+        """Cycles that it takes if every vector had a register."""
+        return crowded((self.throughput - self.spill_cycles, self.latency), self.core.waiting)
 
     @property
     def cycles(self) -> float:

@@ -6,7 +6,7 @@ from math import prod
 from typing import Final
 
 from tcpx.costs.dependence import ARGUMENTS, ARRAYS, Dependence
-from tcpx.costs.footprint import Sites, Trip
+from tcpx.costs.footprint import LINE_CYCLES, Sites, Trip
 from tcpx.costs.loop_cycles import LoopCycles
 from tcpx.costs.nests import rate_of, times_moved
 from tcpx.costs.row_uses import lanes_counted, row_uses
@@ -39,14 +39,16 @@ class StatementTime:
     bytes from beyond it arrive. The other times are what `compute` loses: `scalar` on single elements where vectors
     would do, `copies` on single elements that are read and written with nothing between, `constant` on what is computed
     of stored constants alone, `waits` for the result of the instruction before,
-    `repeated` on what iterations of a loop compute alike, `divisions` by what is the
-    same in all lanes, `filler` on constants beside arguments of the same operation, `combined` on the lanes of vectors
-    that become one element."""
+    `repeated` on what iterations of a loop compute alike, `divisions` by what is the same in all lanes, `filler` on
+    constants beside arguments of the same operation, `combined` on the lanes of vectors that become one element,
+    `spills` on vectors that no register has room for."""
 
     compute: float = 0.0
     memory: float = 0.0
     near: float = 0.0
     """The part of `memory` that is about L2 alone."""
+    again: float = 0.0
+    """The part of `memory` that is about short rows which L2 no longer has."""
     arithmetic: float = 0.0
     """That of arithmetic alone, on vectors."""
     least_accesses: float = 0.0
@@ -60,6 +62,7 @@ class StatementTime:
     filler: float = 0.0
     combined: float = 0.0
     divisions: float = 0.0
+    spills: float = 0.0
     gathers: float = 0.0
     """The time of reads at indices, which take it in any form."""
     copied_bytes: float = 0.0
@@ -153,11 +156,11 @@ def statement_times(
         _add(run, found.setdefault(run.statement, StatementTime()), threads, origins)
     for time in found.values():
         time.near = time.sites.traffic(_held(target.l1)) / rate_of(target, "l2") / threads
-        time.memory = max(time.near, _memory_time(time.sites, target, threads))
+        time.again = time.sites.lines_again(target.l2) * LINE_CYCLES / threads
+        time.memory = max(time.near, time.again, _memory_time(time.sites, target, threads))
         touched = time.sites.footprint()
         (load,) = core_named(target.core).cost("load", target.vector_bits).uses
-        vectors = touched / (target.vector_bits // 8)
-        time.least_accesses = vectors * load.cycles / len(load.ports) / threads
+        time.least_accesses = touched / (target.vector_bits // 8) * load.cycles / len(load.ports) / threads
         time.least_memory = min(time.memory, _time_of_bytes(touched, time.sites.once(), target, threads))
     return found
 
@@ -302,6 +305,8 @@ def _lose_parts(
             time.lose("constant", place, now * times * slots / block.without_reads)
         else:
             time.lose("filler", place, now * times * slots / (block.without_reads + block.reads))
+    if found.spilled and run.ops:
+        time.lose("spills", run.ops[0].written_at, (now - found.without_spills) * times)
     for place, count in block.divided.items():
         time.lose("divisions", place, (now - found.without_divider(count / block.slow)) * times)
     loops = [(origins.bit(trip.name), _most_iterations(trip, run)) for trip in run.trips if not _is_hoisted(trip, run)]
@@ -357,8 +362,7 @@ def _most_iterations(trip: Trip, run: Run) -> int:
 
 
 def _is_hoisted(trip: Trip, run: Run) -> bool:
-    """Whether the C compiler takes what is the same in all iterations out of the loop: the innermost one, that stores
-    nothing."""
+    """Whether the C compiler moves what is invariant out of the loop: the innermost one, if it stores nothing."""
     return trip is run.trips[-1] and not any(isinstance(op, Write | Copy) for op in run.ops)
 
 

@@ -104,12 +104,26 @@ DIVISIONS: Final = Cause(
     "a product with the reciprocal, of which a division takes ten times the time",
     "where its rounding may differ, multiply by `tcp.reciprocal` of the divisor",
 )
+SPILLS: Final = Cause(
+    "below_limit",
+    1.25,
+    "stores and loads vectors that no register has room for",
+    "a register tile that the registers of the target have room for",
+    "a smaller register tile: fewer rows, or fewer vectors of columns",
+)
 PASSES: Final = Cause(
     "below_limit",
     1.5,
     "reads a temporary from beyond the caches that another statement wrote",
     "one loop nest, that computes a part of the temporary and uses it up",
     "`fuse` the statement that writes it into a loop of the one that reads it",
+)
+READ_AGAIN: Final = Cause(
+    "below_limit",
+    1.35,
+    "reads parts of rows again that the second cache no longer has",
+    "a part of the depth at a time, whose rows the second cache holds until they are used up",
+    "tile the summed dim, or `pack` what is read",
 )
 TRAFFIC: Final = Cause(
     "below_limit",

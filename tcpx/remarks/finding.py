@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tcpx.costs.dependence import Dependence
-from tcpx.costs.footprint import WRITTEN
+from tcpx.costs.footprint import LINE_CYCLES, WRITTEN
 from tcpx.costs.loop_cycles import crowded
 from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Run, Statement, runs
@@ -131,7 +131,9 @@ class _Judged:
         yield from self._dot_products()
         yield from self._lost(causes.COMBINES, "combined")
         yield from self._lost(causes.WAITS, "waits")
+        yield from self._lost(causes.SPILLS, "spills")
         yield from self._lost(causes.DIVISIONS, "divisions")
+        yield from self._read_again()
 
     def passes(self) -> Iterator[Candidate]:
         """What earlier statements wrote and this one waits for: without, neither writes or reads it."""
@@ -146,6 +148,12 @@ class _Judged:
             fused = max(writer.compute + time.compute, writer.memory + time.memory - spared)
             after = max(0.0, fused - writer.total)
             yield Candidate(causes.PASSES, self._place(), after, f"{size:,} bytes of %{buffer.name}")
+
+    def _read_again(self) -> Iterator[Candidate]:
+        time = self.time
+        if time.again >= time.memory > time.compute:
+            lines = f"{time.again / LINE_CYCLES:,.0f} lines of short rows"
+            yield Candidate(causes.READ_AGAIN, self._place(), max(time.compute, time.least_memory, time.near), lines)
 
     def general(self) -> Iterator[Candidate]:
         """What the machine could do at most with the same operations."""

@@ -14,7 +14,7 @@ from tcpx.remarks import causes
 from tcpx.remarks.causes import Cause
 from tcpx.remarks.edits import ScheduleEdit, import_of, position, statements_of
 from tcpx.remarks.hints import Hint, lines_named, listed
-from tcpx.remarks.tile_sizes import Sizes, entry_of, fitting, more_rows, resized
+from tcpx.remarks.tile_sizes import Sizes, entry_of, fewer_rows, fitting, more_rows, resized
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.loader import Program
 from tcpx.transform.language.printer import print_statement
@@ -96,6 +96,8 @@ class GivenSchedule:
             yield from self._without_fusion(at, runs, places)
         if cause is causes.WAITS:
             yield from self._resized(more_rows, runs, places)
+        if cause is causes.SPILLS:
+            yield from self._resized(fewer_rows, runs, places)
         packs = [place for place in places if place.entry.transform == "pack"]
         if cause is causes.ELEMENT_COPY and packs and isinstance(packs[-1].statement, ast.Do):
             yield self._without([packs[-1].statement], is_rest=False)

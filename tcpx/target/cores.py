@@ -7,6 +7,7 @@
     crowding: 3             how little the second busiest part of the core delays a loop: the exponent of a mean
     waiting: 4.5            the same for a chain of results beside the busiest part
     spill: 0.75             cycles by which a vector that is stored and loaded delays an iteration
+    hidden_spills: 9        so many vectors that are stored and loaded do not delay it
     classes: {fma: {all: "4: p01", 512: "4: p05"}, ..}
 
 The classes are those of `ports/instructions.yaml`; `all` stands for the widths, in bits, that are not named. A cost is
@@ -29,7 +30,7 @@ PORTS: Final = TABLES / "ports"
 USUAL: Final = "any"
 """The core of a table that names none."""
 _INSTRUCTIONS: Final = "instructions"
-_NUMBERS: Final = ("width", "forward", "l2", "window")
+_NUMBERS: Final = ("width", "forward", "l2", "window", "hidden_spills")
 _RATES: Final = ("crowding", "waiting", "spill")
 _KEYS: Final = ("name", "title", *_NUMBERS, *_RATES, "classes")
 _WIDTHS: Final = (64, 128, 256, 512)
@@ -64,6 +65,7 @@ class Core:
     forward: int
     l2: int
     window: int
+    hidden_spills: int
     crowding: float
     waiting: float
     spill: float
