@@ -7,6 +7,7 @@ layout; or channels outermost, and oneDNN with the time that it takes to reorder
     python -m benchmarks.convolutions --target x86_avx2            # oneDNN is limited to AVX2, too
     python -m benchmarks.convolutions --nchw                       # channels outermost
     python -m benchmarks.convolutions 64@56 -s my.tcps             # with a schedule
+    python -m benchmarks.convolutions "3x3 64" --winograd          # with the default schedule and numerics="winograd"
 
 Each layer has padding, constant weights, a bias and a ReLU. oneDNN has its weights reordered once, before. What a call
 of the smallest layer takes is subtracted from both sides. Times are the medians of the fastest fifth of all rounds, in
@@ -33,6 +34,8 @@ import tcpx
 
 Array = npt.NDArray[np.float32]
 ROUNDS: Final = 50
+WINOGRAD: Final = "winograd"
+"""In place of a schedule: the default one with these numerics."""
 SAMPLE: Final = 2e-3
 """Seconds of calls in one sample, at least."""
 
@@ -129,8 +132,9 @@ class Layer:
         elif self.groups > 1:
             w = w.reshape(self.groups, self.filters // self.groups, *w.shape[1:])
         module = tcpx.parse(self.text, constants={"w": np.ascontiguousarray(w), "b": b})
-        program = tcpx.load_schedule(schedule) if schedule else None
-        return tcpx.compile(module, program, target=target, threads=threads)
+        numerics = WINOGRAD if schedule == WINOGRAD else "exact"
+        program = tcpx.load_schedule(schedule) if schedule and schedule != WINOGRAD else None
+        return tcpx.compile(module, program, target=target, threads=threads, numerics=numerics)
 
 
 LAYERS: Final = [
@@ -240,13 +244,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nchw", action="store_true", help="channels of images lie outermost")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("-s", "--schedule", action="append", help="beside the default schedule")
+    parser.add_argument("--winograd", action="store_true", help='beside it, with numerics="winograd"')
     options = parser.parse_args(arguments)
     if "avx2" in options.target:
         os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"
     torch: Any = import_module("torch")  # not a dependency
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
-    schedules = [None, *(options.schedule or [])]
+    schedules = [None, *([WINOGRAD] if options.winograd else []), *(options.schedule or [])]
     layers = [
         replace(layer, is_nchw=options.nchw)
         for layer in [*LAYERS, *(OTHERS if options.all else [])]

@@ -20,6 +20,7 @@ from tcpx.loading import PayloadLike, load, module_of
 from tcpx.lowering import run_and_lower
 from tcpx.matching_records import matching_record
 from tcpx.module_copies import copy_module, with_layouts, with_strides, without_contraction
+from tcpx.numerics import EXACT, with_numerics
 from tcpx.payload.boundary_layouts import Layouts
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text, python_type_of
@@ -170,6 +171,7 @@ class CompileRequest:
     strided: bool = False
     contract: bool = True
     layouts: Layouts | None = None
+    numerics: str = EXACT
 
     def __repr__(self) -> str:
         return brief("CompileRequest", "for", type(self.module).__name__, self.name or "")
@@ -196,14 +198,13 @@ def lowered(
     """Schedule a copy of a payload and lower it to what emission takes. What is slow there has remarks, if it
     `is_judged`, at these sizes."""
     _check_request(request, threads)
+    params = with_numerics(request.params, request.numerics)
     original = Original(module_of(request.module), partial(_prepared, request))
     module, program = original.prepared(original.module), program_or_default(request.schedule)
     with phase("schedule"):
         if not is_judged:
-            return run_and_lower(module, program, target, threads=threads, params=request.params)
-        return run_and_judge(
-            module, program, target, threads=threads, params=request.params, sizes=sizes, original=original
-        )
+            return run_and_lower(module, program, target, threads=threads, params=params)
+        return run_and_judge(module, program, target, threads=threads, params=params, sizes=sizes, original=original)
 
 
 def _prepared(request: CompileRequest, module: Module) -> Module:
@@ -260,6 +261,7 @@ def compile(
     strided: bool = False,
     contract: bool = True,
     layouts: Layouts | None = None,
+    numerics: str = EXACT,
     sanitize: bool = False,
     tuned: str | Path | None = None,
     cache: bool = True,
@@ -281,6 +283,10 @@ def compile(
     `layouts` are orders of dims in which the kernel takes arguments and gives results, by name: with
     `{"x": [0, 2, 3, 1]}`, an image that is [N, C, H, W] in the payload is an array [N, H, W, C]. That is
     `compile(with_layouts(module, layouts))`.
+
+    With `numerics="winograd"`, the default schedule computes dense convolutions of stride 1 by fewer multiplications
+    by `winograd(x, m: 4)`: two to three times as fast, with larger errors (docs/transforms.md, "winograd"). It is the
+    parameter `numerics` of the schedule; one of your own may declare it. "exact" sums the products that operations say.
 
     `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
     threads and processor are used, and `Kernel.tuned` is that record. Without one, each function that is called once
@@ -308,6 +314,7 @@ def compile(
     if tuned is not None:
         record = tuned_record(tuned, module, schedule, target=target, threads=threads)
         params = record.under(params)
+    params = with_numerics(params, numerics)
     request = CompileRequest(module, schedule, params, name)
     _check_request(request, threads)
 

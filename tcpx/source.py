@@ -15,6 +15,7 @@ from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
+from tcpx.numerics import EXACT
 from tcpx.payload.boundary_layouts import Layouts
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location
@@ -105,16 +106,17 @@ def emit(
     strided: bool = False,
     contract: bool = True,
     layouts: Layouts | None = None,
+    numerics: str = EXACT,
 ) -> Source:
     """The C of a payload, scheduled and lowered as `tcpx.compile` does it, but not compiled.
 
     The target need not be one that this machine can run. `strided` is that of `compile`: the C function takes the
-    strides, in elements. `contract` and `layouts` are those of `compile`, too. Raises ScheduleError, VerifyError and
-    ArgumentError.
+    strides, in elements. `contract`, `layouts` and `numerics` are those of `compile`, too. Raises ScheduleError,
+    VerifyError and ArgumentError.
     """
     module = module_of(module)
     chosen = load_target(target)
-    run = lowered(CompileRequest(module, schedule, params, name, strided, contract, layouts), chosen, threads)
+    run = lowered(CompileRequest(module, schedule, params, name, strided, contract, layouts, numerics), chosen, threads)
     return source_of(run.module, chosen, threads, name, run.remarks)
 
 

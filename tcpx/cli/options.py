@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import tcpx
 from tcpx.installed import available_targets
+from tcpx.numerics import EXACT, NUMERICS, with_numerics
 from tcpx.records import frozen
 
 ParamValue = int | float | bool | str
@@ -65,6 +66,12 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
         type=_param,
         metavar="KNOB=VALUE",
         help="override a knob, by name (mc=144) or by a glob of its path (*/fc1/*.mc=96); may be repeated",
+    )
+    parser.add_argument(
+        "--numerics",
+        choices=NUMERICS,
+        default=EXACT,
+        help="winograd: convolutions may be computed by fewer multiplications, and rounded otherwise; default: exact",
     )
     parser.add_argument(
         "--target",
@@ -167,9 +174,9 @@ def tuned_path(options: argparse.Namespace) -> str:
 
 
 def params_of(options: argparse.Namespace) -> dict[str, ParamValue]:
-    """The overrides of `--param`; of equal names the last one counts."""
+    """The overrides of `--param` and `--numerics`; of equal names the last one counts."""
     given: list[tuple[str, ParamValue]] = options.param
-    return dict(given)
+    return dict(with_numerics(dict(given), options.numerics) or {})
 
 
 def size(word: str) -> tuple[str, int | str]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import copysign
+from math import copysign, isfinite
 
+import numpy as np
+
+from tcpx.payload.constants import Constants
+from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import DIM_NAMES, Attribute, Operation, Value, operation_class
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -27,6 +31,32 @@ def apply_identities(rewriter: Rewriter, op: Operation, options: Sequence[str] =
         if fits and _replace(rewriter, op, identity, letters):
             return True
     return False
+
+
+def known_result(op: Operation) -> Value | float | int | None:
+    """What a detached elementwise operation with a number among its operands is known to be: a number, where all of
+    them are numbers, or the operand or number that an exact identity says; None if it has to be computed."""
+    if not isinstance(op, Elementwise) or len(op.results) != 1 or not set(op.attributes) <= {DIM_NAMES}:
+        return None
+    numbers, dtype = [number_of(value) for value in op.operands], dtype_of(op.result.type)
+    known = [n for n in numbers if n is not None]
+    if not known:
+        return None
+    if len(known) == len(numbers):
+        args = [np.full((), n).astype(dtype_of(v.type).numpy) for n, v in zip(known, op.operands, strict=True)]
+        with np.errstate(all="ignore"):
+            (result,) = op.evaluate(args, Evaluation(Constants(), {}))
+        number = float(result) if dtype.is_float else int(result)
+        return number if isfinite(number) else None
+    for identity in identities().get(op.opcode, ()):
+        letters: dict[str, Value] = {}
+        if identity.holds_for(dtype) and _arguments(identity.left, op, letters):
+            if identity.right.number is not None:
+                return identity.right.number
+            value = letters.get(identity.right.letter)
+            if value is not None and value.type == op.result.type:
+                return value
+    return None
 
 
 def number_of(value: Value) -> float | int | None:

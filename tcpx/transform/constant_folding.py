@@ -43,7 +43,7 @@ def fold(ctx: TransformContext, op: Operation) -> Operation:
         op = own
         needed, read = needed_for(op)
         calls = _calls(ctx, op, read)
-    names = [_stored(ctx, _computed(ctx, op, needed, read, call), op.results[0].name) for call in calls or [None]]
+    names = [stored_name(ctx, _computed(ctx, op, needed, read, call), op.results[0].name) for call in calls or [None]]
     if len(set(names)) == 1:
         made = [_insert(ctx, op, names[0], op)]
         value = made[0].result
@@ -73,7 +73,7 @@ def _insert(ctx: TransformContext, op: Operation, name: str, before: Operation) 
     return made
 
 
-def _stored(ctx: TransformContext, computed: Array, base: str) -> str:
+def stored_name(ctx: TransformContext, computed: Array, base: str) -> str:
     """The name under which an array is stored."""
     held = ctx.rewriter.module.constants
     name = held.name_of(computed)

@@ -57,6 +57,8 @@ EXACT: Final[Table] = (
     ("pow(x, 1)", "x", FLOAT),
     ("pow(x, 2)", "mul(x, x)", FLOAT),
     ("select(c, x, x)", "x", ANY),
+    ("select(1, x, y)", "x", ANY),
+    ("select(0, x, y)", "y", ANY),
     ("select(not_(c), x, y)", "select(c, y, x)", ANY),
     ("neg(neg(x))", "x", NUMBER),
     ("not_(not_(x))", "x", DISCRETE),

@@ -8,13 +8,14 @@ from tcpx.payload.indexing_maps import dims
 from tcpx.payload.interfaces import Build, Structured, Tileable
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.contract import Contract
 from tcpx.payload.ops.elementwise import Add, Cast, Fma, Max, Min, Mul, Sub, cast_to
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceSum
-from tcpx.payload.ops.select import Equal, GreaterEqual, Select
+from tcpx.payload.ops.select import Equal, GreaterEqual, NotEqual, Select
 from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape, Slice
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
@@ -36,6 +37,7 @@ literal = Const.literal
 maximum = Max.of
 minimum = Min.of
 multiply = Mul.of
+not_equal = NotEqual.of
 reshape = Reshape.of
 select = Select.of
 slice_ = Slice.of
@@ -48,6 +50,14 @@ def generic(
 ) -> Structured:
     """A loop nest with this body."""
     return Generic(inputs, types, attributes, regions)
+
+
+def contract(
+    lhs: Value, rhs: Value, type_: Type, lhs_dims: Sequence[str], rhs_dims: Sequence[str], out_dims: Sequence[str]
+) -> Operation:
+    """The products of two operands with these dims, summed over those that the result lacks."""
+    attributes = {"lhs": tuple(lhs_dims), "rhs": tuple(rhs_dims), "out": tuple(out_dims)}
+    return Contract([lhs, rhs], [type_], attributes)
 
 
 def yielded(values: Sequence[Value]) -> Operation:

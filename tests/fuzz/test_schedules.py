@@ -32,6 +32,8 @@ CALLS = {
     "{ windows(x) }\n}\n",
     "convolutions": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(dense) "
     "{ by_role(x) }\n}\n",
+    "winograd": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(convolutions.dense) "
+    "{ filtered(x) }\n}\n",
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
     "attention": "schedule s(root: func) {\n  attention(root)\n}\n",
     "transformer": "schedule s(root: func) {\n  transformer(root)\n}\n",

@@ -57,7 +57,10 @@ OF_STATE = ("block_steps",)
 
 OF_WINDOWS = ("assign_layout",)
 """Transforms that only large windows are worth: `tests/transform/ops/test_assign_layout.py` draws graphs of them."""
-LEFT_OUT = (*OF_STATE, *OF_WINDOWS)
+THAT_ROUND = ("winograd",)
+"""Transforms whose results are rounded otherwise, within bounds of their own: `tests/transform/ops/test_winograd.py`
+draws convolutions."""
+LEFT_OUT = (*OF_STATE, *OF_WINDOWS, *THAT_ROUND)
 
 
 def built_in() -> dict[str, type[Transform]]:

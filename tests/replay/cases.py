@@ -204,6 +204,7 @@ LIBRARY_CALLS = {
     "lib/sorting.tcps:ordered": ("order", "ordered(it, root)"),
     "lib/convolutions.tcps:by_role": ("convolutions", "by_role(it)"),
     "lib/windows.tcps:windows": ("windows", "windows(it)"),
+    "lib/winograd.tcps:filtered": ("dense", "filtered(it)"),
     "models/transformer.tcps:transformer": ("softmax", "transformer(root)"),
 }
 """For every sequence of the library: what it is for, and its call."""
@@ -240,6 +241,7 @@ PAYLOADS = {
     "scan": {"symbolic": SCAN},
     "windows": {"pool": POOL},
     "convolutions": {"dense": DENSE, "depthwise": DEPTHWISE},
+    "dense": {"dense": DENSE},
     "transpose": {"blocks": transpose("NKM", (2, 0, 1)), "rows": transpose("NKM", (1, 0, 2))},
 }
 ROWS = {"places": ARGMAX, "softmax": SOFTMAX_LONGER}
@@ -251,6 +253,7 @@ MATCHED = {
     "transpose": "transpose",
     "windows": "generic",
     "convolutions": "generic",
+    "dense": "generic",
     "order": "ordering",
 }
 """What a call is for, where that is no contraction."""

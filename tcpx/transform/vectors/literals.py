@@ -1,6 +1,7 @@
 """Constants that pieces need: splats of literals, numbers of lanes and truth values."""
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Final
 
 import numpy as np
@@ -10,6 +11,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, i1, row_major
 from tcpx.target import LaneType
 from tcpx.transform import new
@@ -43,6 +45,20 @@ def is_splat(op: Operation | None) -> bool:
 def is_splat_of_literal(op: Operation | None) -> bool:
     """Whether the operation repeats a literal over the lanes of a 1-D vector."""
     return op is not None and is_splat(op) and literal_of(op.operands[0].defining_op) is not None
+
+
+def known_element(source: Value, tile: Tile) -> float | int | None:
+    """The element of a small stored constant that a tile of known place is; None of a larger constant, whose elements
+    would fill registers and code, and of anything else."""
+    op = source.defining_op
+    func = op.func if op is not None else None
+    if op is None or func is None or func.module is None or op.stored_array is None:
+        return None
+    array = func.module.constants.get(op.stored_array)
+    if array is None or array.size > MOST_LANES or not all(isinstance(at, int) for at in tile.offsets):
+        return None
+    number = array[tuple(at for at in tile.offsets if isinstance(at, int))].item()
+    return number if isfinite(number) else None
 
 
 def invariant_block(op: Operation) -> Block | None:

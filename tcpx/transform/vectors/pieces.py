@@ -27,8 +27,9 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
+from tcpx.transform.algebra import known_result, number_of
 from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
-from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of
+from tcpx.transform.vectors.literals import invariant_block, is_splat, known_element, lane_numbers, literal_of
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.transposition import Network, network
@@ -363,6 +364,7 @@ class Pieces:
     def apply(self, op: Structured, args: Sequence[Value], accumulators: Sequence[Value], base: str) -> Sequence[Value]:
         """The body of a structured operation on lanes; what makes its first result continues `op`."""
         pending: list[Operation] = []
+        has_numbers = op.reduces and not op.is_sequential and any(number_of(value) is not None for value in args)
 
         def build(new: Operation) -> Value:
             number = literal_of(new)
@@ -373,6 +375,12 @@ class Pieces:
                 scalar, width = new.operands[0], shape_of_vector(new.result.type)[0]
                 discard(new)
                 return self.splat(scalar, width)
+            known = known_result(new) if has_numbers else None
+            if known is not None:
+                width = prod(shape_of_vector(new.result.type))
+                dtype = dtype_of(new.result.type)
+                discard(new)
+                return known if isinstance(known, Value) else self.splat(self.constant(known, dtype), width)
             pending.append(new)
             return new.result
 
@@ -420,6 +428,9 @@ class Pieces:
             tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
         if is_empty(tile):
             return self.splat(self.constant(op.value, dtype_of(op.result.type)), prod(entry.width for entry in lanes))
+        number = None if lanes else known_element(op.source, tile)
+        if number is not None:
+            return self.constant(number, dtype_of(op.result.type))
         kind = op.result.type if lanes else dtype_of(op.result.type)
         type_ = like(kind, (prod(entry.width for entry in lanes),) if lanes else (), dtype_of(op.result.type))
         made = type(op)([op.operands[0]], [type_], {**attributes, "subset": tile})

@@ -59,6 +59,21 @@ def is_multiply_accumulate(op: Structured) -> bool:
     return {id(_before_cast(v)) for v in product.operands} == {id(v) for v in inputs}
 
 
+def sums_products(op: Structured) -> bool:
+    """Whether the body adds the product of the two inputs to the accumulator, rounded once or twice."""
+    if is_multiply_accumulate(op):
+        return True
+    if len(op.results) != 1 or op.positions() or not op.reduces or len(op.inputs) != 2:
+        return False
+    block = Block([*(("", dtype_of(v.type)) for v in op.inputs), ("", op.acc_type)])
+    made = trial(lambda build: op.scalar_body(build, block.args[:2], block.args[2]))
+    total = made[-1] if made else None
+    if not isinstance(total, Elementwise) or total.semantics != "fma(a, b, c)":
+        return False
+    *factors, acc = total.operands
+    return acc is block.args[2] and {id(v) for v in factors} == {id(v) for v in block.args[:2]}
+
+
 def _before_cast(value: Value) -> Value:
     op = value.defining_op
     return op.operands[0] if isinstance(op, Elementwise) and op.semantics == "cast(a)" else value

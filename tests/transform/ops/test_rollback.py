@@ -19,6 +19,7 @@ from tests.transform.ops.test_peel import Y
 from tests.transform.ops.test_recognize_mask import ROWS as ROWS_OF_MASKS
 from tests.transform.ops.test_recognize_mask import payload as masked
 from tests.transform.ops.test_trim import BEHIND, PADDED, ROWS_IN_TILES
+from tests.transform.ops.test_winograd import ROWS as CONVOLUTION
 from tests.transform.payloads import INTEGERS, MM, RELU, SOFTMAX, run
 
 ROWS = Path(__file__).parents[1] / "micro_kernels.yaml"
@@ -231,6 +232,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "decompose": (SOFTMAX, "", 'decompose(match one "y" in root)'),
     "parallelize": (RELU, MM + "let i = tile(mm, [m: 6])\n", "parallelize(i)"),
     "annotate": (RELU, MM, 'annotate(mm, "hot")'),
+    "winograd": (CONVOLUTION, "", 'winograd(match one "y" in root, m: 2)'),
     "cancel_transposes": (AROUND, "", "cancel_transposes(root)"),
     "canonicalize": (DEAD, "", "canonicalize(root)"),
     "cse": (DEAD, "", "cse(root)"),
