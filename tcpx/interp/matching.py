@@ -110,9 +110,17 @@ def _empty_scope(roots: Sequence[Operation]) -> tuple[str, ...]:
 
 
 def _other_name(match: ast.Match, misses: Sequence[Miss]) -> str | None:
-    """The name of an operation that is much like the one that was asked for."""
-    glob, known = match.pattern.glob, [miss.op.name for miss in misses if miss.op.name]
-    return did_you_mean(glob, known) if glob.isidentifier() and glob not in known else None
+    """The name of an operation that is much like the one that was asked for; else a match by class alone: a model that
+    is exported again has other names."""
+    glob, op_class = match.pattern.glob, match.pattern.op_class
+    known = [miss.op.name for miss in misses if miss.op.name]
+    similar = did_you_mean(glob, known) if glob.isidentifier() and glob not in known else None
+    found = [miss.op.name for miss in misses if glob and op_class and miss.op.name and is_a(miss.op, op_class)]
+    if similar or not found or match.where is not None:
+        return similar
+    count = "one" if len(found) == 1 and match.cardinality == "one" else "some"
+    shown = ", ".join(f"%{name}" for name in found[:SHOWN_MISSES]) + (" .." if len(found) > SHOWN_MISSES else "")
+    return Direction(f"match by class, since names change with each export: `match {count} {op_class}` finds {shown}")
 
 
 def _require_known_names(match: ast.Match, misses: Sequence[Miss], state: State, frame: Frame) -> None:

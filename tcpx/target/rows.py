@@ -91,6 +91,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "masked_store": Kind(("p", "n", "v"), has_result=False),
         "strided_load": Kind(("p", "s")),
         "masked_strided_load": Kind(("p", "s", "n")),
+        "masked_strided_load_from": Kind(("p", "s", "f", "n")),
         "lane_mask": Kind(("n",)),
         "lane_mask_from": Kind(("f", "n")),
         "gather": Kind(("p", "s", "e", "a", "x")),
@@ -110,7 +111,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 """Kinds of rows. A row without a result is a C statement (to be ended by `;`), any other an expression.
 
 Lane i of a `gather` is the element {p}[{a}[i] * {s}] if 0 <= {a}[i] < {e}; else nothing is read, and it is {x}[i].
-Lanes {f} to {f} + {n} of a `lane_mask_from` are true, of a `lane_mask` the first {n}.
+Lanes {f} to {f} + {n} of a `lane_mask_from` are true, of a `lane_mask` the first {n}. A load `from` reads these lanes,
+the first of them at {p}; the others are 0.
 A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors. A
 `lead` is the number of elements from {p} on that lie before the next cache line."""
 

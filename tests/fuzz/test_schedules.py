@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tcpx.api import apply_schedule, check, load, load_schedule
+from tcpx.api import apply_schedule, check, load, load_schedule, parse
 from tcpx.payload.ir import Module
 from tests.fuzz.mutation import mutated
 from tests.fuzz.outcome import refused
+from tests.replay.cases import CONVOLUTIONAL, NETWORK
 
 ROOT = Path(__file__).parents[2]
 CHUNKS, CHUNK = 20, 250
@@ -35,7 +36,9 @@ CALLS = {
     "winograd": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(convolutions.dense) "
     "{ filtered(x) }\n}\n",
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
+    "gathered": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { optional nest(ops) }\n}\n",
     "attention": "schedule s(root: func) {\n  attention(root)\n}\n",
+    "convolutional": "schedule s(root: func) {\n  channels_innermost(root)\n}\n",
     "transformer": "schedule s(root: func) {\n  transformer(root)\n}\n",
     "sorting": "schedule s(root: func) {\n  composite(match one softmax in root, root)\n}\n",
     "rows": "schedule s(root: func) {\n  decompose(match one softmax in root)\n"
@@ -49,6 +52,11 @@ FILES = sorted((ROOT / "schedules").rglob("*.tcps"))
 @cache
 def digits() -> Module:
     return load(ROOT / "examples/digits/digits.tcp")
+
+
+@cache
+def network() -> Module:
+    return parse(NETWORK)
 
 
 @cache
@@ -71,7 +79,7 @@ def run(path: Path, reached: Counter[str]) -> None:
     found = check(program)
     assert all(diagnostic.schedule is not None for diagnostic in found)
     reached["checked"] += not any(diagnostic.is_error for diagnostic in found)
-    apply_schedule(digits(), program, target="x86_avx2")
+    apply_schedule(network() if path.stem in CONVOLUTIONAL else digits(), program, target="x86_avx2")
     reached["run"] += 1
 
 

@@ -179,6 +179,31 @@ func @depthwise(%x: tensor<[H]x16x[C]xf32>, %w: tensor<3x3x[C]xf32>) -> tensor<[
   tcp.return(%r)
 }
 """
+BLEND = """\
+func @blend(%x: tensor<[H]x37xf32>, %p: tensor<[N]xsi32> in 0 to H, %q: tensor<[N]xsi32> in 0 to H, %w: tensor<[N]xf32>)
+    -> tensor<[N]x37xf32> symbols [H: 1.., N] {
+  %a = tcp.gather(%x, %p) {dim = 0} : tensor<[N]x37xf32>
+  %b = tcp.gather(%x, %q) {dim = 0} : tensor<[N]x37xf32>
+  %s = tcp.mul(%b, broadcast(%w, [0])) : tensor<[N]x37xf32>
+  %r = tcp.add(%a, %s) : tensor<[N]x37xf32>
+  tcp.return(%r)
+}
+"""
+NETWORK = """\
+func @network(%x: tensor<1x12x12x8xf32>, %w: tensor<3x3x8x16xf32>, %d: tensor<3x3x16xf32>, %p: tensor<16x24xf32>)
+    -> tensor<1x8x8x24xf32> {
+  %a = tcp.convolution(%x, %w) {input = ["n", "h+p", "w+q", "c"], filter = ["p", "q", "c", "f"],
+      out = ["n", "h", "w", "f"]} : tensor<1x10x10x16xf32>
+  %b = tcp.relu(%a) : tensor<1x10x10x16xf32>
+  %c = tcp.convolution(%b, %d) {input = ["n", "h+p", "w+q", "c"], filter = ["p", "q", "c"], out = ["n", "h", "w", "c"]}
+      : tensor<1x8x8x16xf32>
+  %e = tcp.contract(%c, %p) {lhs = ["n", "h", "w", "c"], rhs = ["c", "f"], out = ["n", "h", "w", "f"]}
+      : tensor<1x8x8x24xf32>
+  tcp.return(%e)
+}
+"""
+CONVOLUTIONAL = ("audio", "convnext", "efficientnet", "mobilenetv2", "resnet50", "unet")
+"""Schedules of models that require a convolution."""
 LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
@@ -199,12 +224,14 @@ LIBRARY_CALLS = {
     "lib/attention.tcps:of_composite": ("attention", "of_composite(it)"),
     "lib/contractions.tcps:with_epilogue": ("lanes", "with_epilogue(it)"),
     "lib/elementwise.tcps:nest": ("chain", "nest([producer(producer(it.operand).lhs), it])"),
+    "lib/gathered.tcps:nest": ("blend", "nest([producer(it.rhs), it])"),
     "lib/rows.tcps:scan_rows": ("scan", "scan_rows(it)"),
     "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),
     "lib/sorting.tcps:ordered": ("order", "ordered(it, root)"),
     "lib/convolutions.tcps:by_role": ("convolutions", "by_role(it)"),
     "lib/windows.tcps:windows": ("windows", "windows(it)"),
     "lib/winograd.tcps:filtered": ("dense", "filtered(it)"),
+    "models/convolutional.tcps:channels_innermost": ("network", "channels_innermost(root)"),
     "models/transformer.tcps:transformer": ("softmax", "transformer(root)"),
 }
 """For every sequence of the library: what it is for, and its call."""
@@ -236,8 +263,10 @@ PAYLOADS = {
         "columns": heads("hk", "hkn", "nh"),
     },
     "chain": {"symbolic": CHAIN},
+    "blend": {"rows": BLEND},
     "attention": {"causal": ATTENTION},
     "softmax": SOFTMAXES,
+    "network": {"static": NETWORK},
     "scan": {"symbolic": SCAN},
     "windows": {"pool": POOL},
     "convolutions": {"dense": DENSE, "depthwise": DEPTHWISE},
@@ -248,8 +277,10 @@ ROWS = {"places": ARGMAX, "softmax": SOFTMAX_LONGER}
 MATCHED = {
     "attention": "attention",
     "softmax": "softmax",
+    "network": "relu",
     "scan": "scan",
     "chain": "exp",
+    "blend": "add",
     "transpose": "transpose",
     "windows": "generic",
     "convolutions": "generic",
@@ -304,7 +335,10 @@ def cases() -> Iterator[Case]:
     wanted = [("default.tcps", "", name, text) for name, text in {"digits": DIGITS, **PRODUCTS, **ROWS}.items()]
     wanted.append(("default.tcps", "", "interleaved", heads("hmk", "hkn", "mnh")))
     wanted.append(("digits.tcps", "", "digits", DIGITS))
-    wanted += [(f"models/{name}.tcps", "", "softmax", SOFTMAX_SYMBOLIC) for name in ("bert", "gpt2", "minilm")]
+    wanted += [
+        (f"models/{name}.tcps", "", "softmax", SOFTMAX_SYMBOLIC) for name in ("bert", "gpt2", "minilm", "llama", "vit")
+    ]
+    wanted += [(f"models/{name}.tcps", "", "network", NETWORK) for name in CONVOLUTIONAL]
     for key, (kind, _) in LIBRARY_CALLS.items():
         file, _, sequence = key.partition(":")
         wanted += [(file, sequence, name, text) for name, text in PAYLOADS[kind].items()]

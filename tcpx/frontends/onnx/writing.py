@@ -358,7 +358,11 @@ class Writer:
             made = self.take(table, self.reshape(indices, (1,)), axis)
             return self.reshape(made, (*own[:axis], *own[axis + 1 :]))
         shape = (*own[:axis], *rest, *own[axis + 1 :])
-        return self.op("gather", table, self.from_start(indices, own[axis]), shape=shape, dim=axis, out_of_range="fill")
+        places = self.from_start(indices, own[axis])
+        known = value_range(places)
+        is_inside = known is not None and is_less_equal(0, known[0]) and is_less_equal(known[1], own[axis])
+        outside = "error" if is_inside is True else "fill"
+        return self.op("gather", table, places, shape=shape, dim=axis, out_of_range=outside)
 
     def along(self, table: Value, places: Value, axis: int) -> Value:
         """Elements along an axis by computed indices, which are inside."""

@@ -24,7 +24,14 @@ from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.selector import LITERAL, type_of
 from tcpx.transform.vectors.structured import is_horizontal
 
-LOADS: Final = ("load", "masked_load", "masked_load_from", "strided_load", "masked_strided_load")
+LOADS: Final = (
+    "load",
+    "masked_load",
+    "masked_load_from",
+    "strided_load",
+    "masked_strided_load",
+    "masked_strided_load_from",
+)
 STORES: Final = ("store", "masked_store", "stream_store")
 
 

@@ -36,9 +36,9 @@ def _accessed(row: InstructionRow) -> LaneType:
     return row.result or row.operands[0]
 
 
-def _loaded(library: RowLibrary, row: InstructionRow, address: int, n: int = 0, s: int = 0) -> Array:
+def _loaded(library: RowLibrary, row: InstructionRow, address: int, n: int = 0, s: int = 0, first: int = 1) -> Array:
     out = _zeros(type_ := _accessed(row), type_.lanes)
-    library.run(row, [address], out.ctypes.data, 1, n, s)
+    library.run(row, [address], out.ctypes.data, first, n, s)
     return out
 
 
@@ -67,7 +67,7 @@ def _masked_load_from(library: RowLibrary, row: InstructionRow, memory: GuardedM
         wanted = np.concatenate([_zeros(type_, first), x, _zeros(type_, type_.lanes - first - x.size)])
         places: tuple[Place, ...] = (memory.place_at_start, memory.place_at_end)
         for place in places:
-            found = _loaded(library, row, place(x), x.size, first)
+            found = _loaded(library, row, place(x), x.size, first=first)
             yield from _difference(found, wanted, f"for f = {first}, n = {n}")
 
 
@@ -77,7 +77,9 @@ def _lane_mask(library: RowLibrary, row: InstructionRow, memory: GuardedMemory) 
     for first in range(lanes + 1) if row.kind == "lane_mask_from" else [0]:
         for n in (-1, 0, 1, lanes - first - 1, lanes - first, lanes + 1, 2**40):
             wanted = np.array([first <= lane < first + n for lane in range(lanes)])
-            yield from _difference(_loaded(library, row, memory.end, n, first), wanted, f"for f = {first}, n = {n}")
+            yield from _difference(
+                _loaded(library, row, memory.end, n, first=first), wanted, f"for f = {first}, n = {n}"
+            )
 
 
 def _strided_load(library: RowLibrary, row: InstructionRow, memory: GuardedMemory) -> Iterator[str]:
@@ -88,6 +90,16 @@ def _strided_load(library: RowLibrary, row: InstructionRow, memory: GuardedMemor
         x, first = _strided(memory, type_, valid, stride)
         wanted = np.concatenate([x[::stride], _zeros(type_, type_.lanes - valid)])
         yield from _difference(_loaded(library, row, first, n, stride), wanted, f"for n = {n}, s = {stride}")
+
+
+def _strided_load_from(library: RowLibrary, row: InstructionRow, memory: GuardedMemory) -> Iterator[str]:
+    type_ = _accessed(row)
+    for stride, first in ((stride, first) for stride in _STRIDES for first in range(type_.lanes + 1)):
+        for n in {0, min(1, type_.lanes - first), max(0, type_.lanes - first - 1), type_.lanes - first}:
+            x, address = _strided(memory, type_, n, stride)
+            wanted = np.concatenate([_zeros(type_, first), x[::stride], _zeros(type_, type_.lanes - first - n)])
+            found = _loaded(library, row, address, n, stride, first)
+            yield from _difference(found, wanted, f"for f = {first}, n = {n}, s = {stride}")
 
 
 def _strided(memory: GuardedMemory, type_: LaneType, count: int, stride: int) -> tuple[Array, int]:
@@ -153,6 +165,7 @@ _CHECKS: Final[Mapping[str, Callable[[RowLibrary, InstructionRow, GuardedMemory]
     "lane_mask_from": _lane_mask,
     "strided_load": _strided_load,
     "masked_strided_load": _strided_load,
+    "masked_strided_load_from": _strided_load_from,
     "gather": _gather,
     "store": _store,
     "stream_store": _store,

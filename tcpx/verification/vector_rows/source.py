@@ -2,8 +2,8 @@
 
 Rows of values read `count` operands from the arrays a, b, c and write `count` results to `out`; extract and insert do
 so for every lane of `tested_lanes`; `lead` is given the address of each element of `a`. Rows of memory access `a`
-(loads) or `out` (stores) once, with the lane count `n` and the stride `s`; a gather of `n` elements reads its places
-from `b`, and what other lanes are from `c`.
+(loads) or `out` (stores) once, with the lane count `n`, the stride `s` and the first lane in `count`; a gather of `n`
+elements reads its places from `b`, and what other lanes are from `c`.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ MEMORY_KINDS: Final = (
     "masked_load_from",
     "strided_load",
     "masked_strided_load",
+    "masked_strided_load_from",
     "lane_mask",
     "lane_mask_from",
     "gather",
@@ -97,7 +98,7 @@ def _memory_body(target: Target, row: InstructionRow) -> list[str]:
     """C statements of a row that accesses memory once."""
     type_ = row.result or row.operands[0]
     element = target.c_type(type_.dtype)
-    given = {"n": "n", "s": "s", "f": "s", "v": "x", "e": "n", "a": "x", "x": "y"}
+    given = {"n": "n", "s": "s", "f": "count", "v": "x", "e": "n", "a": "x", "x": "y"}
     given |= {"p": f"({'' if row.result is None else 'const '}{element} *)m"}
     used = {key: given[key] for key in row.placeholders}
     if row.kind == "gather":
@@ -107,7 +108,10 @@ def _memory_body(target: Target, row: InstructionRow) -> list[str]:
     if "p" not in row.placeholders and row.result is not None:
         return [_write_value(target, type_, row.render(**used), "0")]
     if row.result is not None:
-        return [f"const {element} *m = a;", _write_value(target, type_, row.render(**used), "0")]
+        value = row.render(**used)
+        if "s" in used:  # a stride that the compiler knows may be read in another way
+            value = f"s == 2 ? {row.render(**used | {'s': '2'})} : {value}"
+        return [f"const {element} *m = a;", _write_value(target, type_, value, "0")]
     return [f"{element} *m = out;", "int64_t i = 0;", _read_value(target, type_, "x", "a"), f"{row.render(**used)};"]
 
 

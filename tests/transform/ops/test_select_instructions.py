@@ -449,7 +449,7 @@ schedule s(root: func) {
     assert done.module.text() == before
 
 
-LOADS = "load or masked_load or masked_load_from or strided_load or masked_strided_load"
+LOADS = "load or masked_load or masked_load_from or strided_load or masked_strided_load or masked_strided_load_from"
 PRODUCT = pointwise("%r = tcp.mul(%v, %v) : vector<16xf32>", extent="[N]").replace(
     "symbols [N]", "symbols [N multiple_of 16]"
 )

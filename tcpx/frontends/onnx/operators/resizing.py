@@ -1,5 +1,5 @@
-"""Resize and Upsample: along each axis, a gather, a sum of weighted gathers, or a product with a matrix of weights, all
-of them known. Along a dim that a call decides, a gather by computed indices."""
+"""Resize and Upsample: each element repeated, or along each axis a gather, a sum of weighted gathers, or a product with
+a matrix of weights, all of them known. Along a dim that a call decides, a gather by computed indices."""
 
 from __future__ import annotations
 
@@ -23,12 +23,18 @@ from tcpx.plurals import counted
 MOST_PLACES: Final = 1 << 20
 """Of one axis, whose places are listed; beside them, their weights."""
 MOST_WEIGHTS: Final = 1 << 24
+MOST_REPEATS: Final = 1 << 10
+"""Of an element; beyond, its places are listed."""
 MOST_RATIO: Final = 1 << 31
 """Of the two integers whose quotient a scale is: times a dim they fit into 64 bits."""
 MOST_TAPS: Final = 8
 LEAST_SPARSE: Final = 4
 """A sum reads elements one by one up to so many, and where they are at most a fourth of a row."""
 _CROP: Final = "tf_crop_and_resize"
+_BY_SCALE: Final = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric")
+"""Coordinates by which places are multiples of 1 / scale, plus one number for all."""
+_SAMPLED: Final = 4
+"""Elements whose copies tell how often each counts."""
 _NEAREST: Final[dict[str, Callable[[float], float]]] = {
     "round_prefer_floor": lambda x: ceil(x - 0.5),
     "round_prefer_ceil": lambda x: floor(x + 0.5),
@@ -132,8 +138,11 @@ def _resized(
     if roi and len(roi) != 2 * len(axes):
         raise n.error("where a crop begins and ends along each axis", f"{2 * len(axes)} numbers", str(len(roi)))
     outside: dict[int, Array] = {}
+    repeats = _repeats(n, axes, sizes, scales, transform, nearest) if mode == "nearest" else {}
     for k in _fewest_first(n, axes, sizes):
         axis, size, scale = axes[k], sizes[k], scales[k]
+        if axis in repeats:
+            continue
         extent = n.shape()[axis]
         if same(size, extent) and scale == 1 and not roi:
             continue
@@ -159,7 +168,38 @@ def _resized(
             x = n.w.take(x, n.w.constant(f"{n.w.prefix}.places", at), axis)
         else:
             x = _weighted(n, x, axis, _weights(n, places, extent, scale, mode))
-    return n.w.cast(_extrapolated(n, x, outside), dtype)
+    return n.w.cast(_extrapolated(n, _repeated(n, x, repeats), outside), dtype)
+
+
+def _repeats(
+    n: Node, axes: Sequence[int], sizes: Sequence[Dim], scales: Sequence[float | None], transform: str, rounding: str
+) -> dict[int, int]:
+    """How many times each element counts along an axis, for axes where all count equally, in order. Whether they do
+    follows from the first few: an element more moves all places by the scale."""
+    found: dict[int, int] = {}
+    for axis, size, scale in zip(axes, sizes, scales, strict=True):
+        if scale is None or scale != floor(scale) or not 2 <= scale <= MOST_REPEATS:
+            continue
+        if not same(size, n.shape()[axis] * int(scale)) or (isinstance(size, int) and size > MOST_PLACES):
+            continue
+        if transform in _BY_SCALE and rounding in _NEAREST:
+            times, few = int(scale), range(int(scale) * _SAMPLED)
+            places = (_place(n, i, _SAMPLED, len(few), scale, transform, (0.0, 1.0)) for i in few)
+            if [min(max(_NEAREST[rounding](p), 0), _SAMPLED - 1) for p in places] == [i // times for i in few]:
+                found[axis] = times
+    return found
+
+
+def _repeated(n: Node, x: Value, repeats: Mapping[int, int]) -> Value:
+    """Each element as often along each axis as this says: a broadcast along new dims, which a reshape merges."""
+    if not repeats:
+        return x
+    own, wide, dims = shape_of(x.type), list[Dim](), list[int]()
+    for axis, extent in enumerate(own):
+        dims.append(len(wide))
+        wide += [extent, repeats[axis]] if axis in repeats else [extent]
+    shape = tuple(extent * repeats.get(axis, 1) for axis, extent in enumerate(own))
+    return n.w.reshape(n.w.op("broadcast", x, shape=tuple(wide), dims=tuple(dims)), shape)
 
 
 def _fewest_first(n: Node, axes: Sequence[int], sizes: Sequence[Dim]) -> Sequence[int]:

@@ -1,0 +1,59 @@
+"""Resized images: elements that count equally are repeated; weighted rows are read where they lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.reference
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tcpx
+
+NEAREST = ("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"), ("pytorch_half_pixel", "round_prefer_ceil")
+
+
+def model(shape: list[int | str], scales: list[float], **attributes: Any) -> onnx.ModelProto:
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], **attributes)
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in (("x", shape), ("y", None))]
+    stored = [numpy_helper.from_array(np.array(scales, np.float32), "scales")]
+    graph = helper.make_graph([node], "resize", ports[:1], ports[1:], stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def opcodes(resized: onnx.ModelProto) -> set[str]:
+    return {op.opcode for func in tcpx.onnx.load(resized).module.funcs.values() for op in func.walk()}
+
+
+def compare(resized: onnx.ModelProto, x: Any) -> None:
+    wanted: Any = onnx.reference.ReferenceEvaluator(resized).run(None, {"x": x})[0]
+    kernel: Any = tcpx.compile(tcpx.onnx.load(resized).module, target="x86_avx2")
+    np.testing.assert_allclose(kernel(x), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("transform", "rounding"), NEAREST)
+@pytest.mark.parametrize("dims", [[1, 3, 5, 7], [1, 3, "H", "W"]])
+def test_equal_counts_are_repeats(transform: str, rounding: str, dims: list[int | str]) -> None:
+    where = {"coordinate_transformation_mode": transform, "nearest_mode": rounding}
+    resized = model(dims, [1, 1, 2, 3], mode="nearest", **where)
+    assert "tcp.gather" not in opcodes(resized)
+    compare(resized, np.random.default_rng(0).standard_normal((1, 3, 5, 7), np.float32))
+
+
+@pytest.mark.parametrize("scale", [1.5, 0.5])
+def test_other_counts_are_gathers(scale: float) -> None:
+    resized = model([1, 3, 8, 6], [1, 1, scale, 2], mode="nearest", nearest_mode="floor")
+    assert "tcp.gather" in opcodes(resized)
+    compare(resized, np.random.default_rng(0).standard_normal((1, 3, 8, 6), np.float32))
+
+
+@pytest.mark.parametrize("axes", [[1, 2], [2, 3]])
+def test_weighted_rows_are_not_copied(axes: list[int]) -> None:
+    """The workspace has the result of one axis, and no elements that a gather took."""
+    resized = model([1, 20, 24, 19], [2, 2], mode="linear", axes=axes)
+    x = np.random.default_rng(0).standard_normal((1, 20, 24, 19), np.float32)
+    compare(resized, x)
+    kernel = tcpx.compile(tcpx.onnx.load(resized).module, target="x86_avx2")
+    assert x.nbytes * 2 <= kernel.workspace_bytes({}) <= x.nbytes * 2.2
