@@ -48,8 +48,11 @@ def _table(reasons: dict[str, list[str]]) -> str:
 if __name__ == "__main__":
     from api_page import api_page
     from attention_page import attention_page  # beside this file, which tests run from elsewhere
+    from gallery_page import FOLDER, gallery_pages
 
     Path(__file__).with_name("transforms.md").write_text(reference(), encoding="utf-8")
     Path(__file__).with_name("api.md").write_text(api_page(), encoding="utf-8")
     Path(__file__).with_name("attention.md").write_text(attention_page(), encoding="utf-8")
     Path(__file__).with_name("onnx-node-tests.md").write_text(node_tests(), encoding="utf-8")
+    for name, text in gallery_pages().items():
+        FOLDER.joinpath(name).write_text(text, encoding="utf-8")
