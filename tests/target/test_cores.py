@@ -75,7 +75,7 @@ def test_helpers_are_followed() -> None:
 
 
 def test_loops_of_helpers_run_as_often_as_they_say() -> None:
-    names = instructions("x86_avx512", "masked_strided_load_f32x8")
+    names = instructions("x86_avx512", "masked_strided_load_si32x8")
     assert names.count("store") == 8
     assert names.count("load") == 9
 
