@@ -224,7 +224,10 @@ LIBRARY_CALLS = {
     "lib/attention.tcps:of_composite": ("attention", "of_composite(it)"),
     "lib/contractions.tcps:with_epilogue": ("lanes", "with_epilogue(it)"),
     "lib/elementwise.tcps:nest": ("chain", "nest([producer(producer(it.operand).lhs), it])"),
-    "lib/gathered.tcps:nest": ("blend", "nest([producer(it.rhs), it], [producer(it.lhs), producer(producer(it.rhs).lhs)])"),
+    "lib/gathered.tcps:nest": (
+        "blend",
+        "nest([producer(it.rhs), it], [producer(it.lhs), producer(producer(it.rhs).lhs)])",
+    ),
     "lib/rows.tcps:scan_rows": ("scan", "scan_rows(it)"),
     "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),
     "lib/sorting.tcps:ordered": ("order", "ordered(it, root)"),
