@@ -36,7 +36,8 @@ CALLS = {
     "winograd": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(convolutions.dense) "
     "{ filtered(x) }\n}\n",
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
-    "gathered": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { optional nest(ops, []) }\n}\n",
+    "gathered": "schedule s(root: func) {\n  for ops in clusters(match any max in root) "
+    "{ optional nest(ops, []) }\n}\n",
     "attention": "schedule s(root: func) {\n  attention(root)\n}\n",
     "convolutional": "schedule s(root: func) {\n  channels_innermost(root)\n}\n",
     "transformer": "schedule s(root: func) {\n  transformer(root)\n}\n",
