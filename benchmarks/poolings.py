@@ -235,7 +235,7 @@ def times(layer: Layer, order: str, options: argparse.Namespace, schedules: Sequ
         distance = np.max(np.abs(result - wanted)) / max(1.0, float(np.max(np.abs(wanted))))
         if result.shape != wanted.shape or not distance < 1e-5:
             raise ValueError(f"{layer.name} {order}: the result of {name} differs by {distance}")
-    spent = dict(zip([*calls, *peers], interleaved([*calls, *peers.values()]), strict=True))
+    spent = dict(zip([*calls, *peers], interleaved([[*calls, *peers.values()]])[0], strict=True))
     return [spent.get(key, float("inf")) for key in [*calls, *PEERS]]
 
 
