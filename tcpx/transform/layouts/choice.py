@@ -14,6 +14,7 @@ from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.types import shape_of
 from tcpx.target import Target
 from tcpx.transform.layouts.costs import (
+    cost_of_loads,
     cost_of_read,
     cost_of_result,
     cost_of_transpose,
@@ -158,11 +159,11 @@ class Choice:
 
         def cost(label: int, stored: int) -> float:
             order, have = wanted[min(label, len(wanted) - 1)], orders[min(stored, len(orders) - 1)]
-            if order is not None:
-                return cost_of_transpose(value, have, order)
-            if op is None or index >= len(op.inputs):
-                return 0.0
-            return cost_of_read(op, index, have, gives[min(label, len(gives) - 1)], self.target)
+            is_loaded, given = op is not None and index < len(op.inputs), gives[min(label, len(gives) - 1)]
+            if order is None:
+                return cost_of_read(op, index, have, given, self.target) if op is not None and is_loaded else 0.0
+            loads = cost_of_loads(op, index, order, given, self.target)[0] if op is not None and is_loaded else 0.0
+            return cost_of_transpose(value, have, order) + loads
 
         is_free, has_two = len(gives) > 1 and mine is not its, len(orders) > 1
         if is_free and has_two:

@@ -12,10 +12,11 @@ from tcpx.transform.layouts.orders import Order, elements_of, extent_of
 from tcpx.transform.layouts.relations import relation_of
 from tcpx.transform.vectors.pieces import transposed
 
-MOVED: Final = 1.0
-"""A transpose, by element."""
+MOVED: Final = 0.75
+"""A transpose, by element: what caches take for reading and writing it."""
 PER_LOAD: Final = 0.25
-"""A load of a vector: register tiles use it about four times."""
+"""A load of a vector that register tiles use about four times: for several indices of a dim that the operand has not,
+or for neighbouring windows."""
 UNALIGNED: Final = 1.5
 """The same along windows, whose vectors begin anywhere."""
 
@@ -71,18 +72,21 @@ def cost_of_loads(op: Structured, index: int, read: Order, gives: Order, target:
     if dim is None or inner is None:
         return 0.0, 0.0
     names = map_symbols(op.result_map()[dim])
-    if not any(name in map_symbols(expression) for expression in indexing_map for name in names):
+    along = [k for k, e in enumerate(indexing_map) if any(name in map_symbols(e) for name in names)]
+    if not along:
         return 0.0, 0.0  # one element for all lanes
     vectors, lanes = cost_of_result(op, gives, target), lanes_of(value, target)
-    factors = map_coefficients(indexing_map[inner]) or {}
-    steps = [factors[name] for name in names if name in factors]
-    if len(steps) != 1:
-        loads = float(lanes)
-    elif steps[0] != 1:
-        loads = float(min(lanes, 2 * steps[0]))
-    else:
-        loads = UNALIGNED if len(factors) > 1 else 1.0
-    return vectors * PER_LOAD * loads, vectors * PER_LOAD
+    factors = map_coefficients(indexing_map[along[0]]) or {}
+    is_regular = len(along) == 1 and [factors[name] for name in names if name in factors] == [1]
+    best = lanes if not is_regular else UNALIGNED if len(factors) > 1 else 1.0
+    per_load = 1.0 if len(factors) > 1 and _has_all_dims(op, indexing_map) else PER_LOAD
+    return vectors * per_load * (best if along == [inner] else lanes), vectors * per_load * best
+
+
+def _has_all_dims(op: Structured, indexing_map: IndexingMap) -> bool:
+    """Whether an operand that is read by this map has an element of its own for each of the result."""
+    read = {name for expression in indexing_map for name in map_symbols(expression)}
+    return all(name in read for expression in op.result_map() for name in map_symbols(expression))
 
 
 def cost_of_transpose(value: Value, have: Order, wanted: Order) -> float:
