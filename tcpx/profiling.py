@@ -16,7 +16,7 @@ from tcpx.costs.forwarding import PayloadPlaces
 from tcpx.costs.kernel_cost import Traffic, statement_traffic
 from tcpx.costs.shares import modelled_shares
 from tcpx.costs.visits import Statement, runs
-from tcpx.costs.work import PlaceWork, account, asked_for
+from tcpx.costs.work import PlaceWork, asked_for
 from tcpx.emit_c.kernel import KernelRequest, build_many
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
@@ -254,7 +254,7 @@ class _Model:
         made = list(runs(kernel.main, bind_symbols(kernel.main, arrays), target))
         asked = asked_for(module.main, bind_symbols(module.main, arrays), target)
         places = PayloadPlaces.of(module)
-        self.account = account(places.forwarded(asked, made), made, places.bodies)
+        self.account = places.account(asked, made)
         self.shares = modelled_shares(made)
         self.traffic = statement_traffic(kernel.main, target, threads, arrays)
         self.names = {func.name: [op.name for op in func.walk() if op.name] for func in module.funcs.values()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
@@ -16,6 +17,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_expressions import Dim, Size
 from tcpx.payload.size_traversal import variables
 from tcpx.payload.types import BufferType
+from tcpx.records import frozen
 
 NUMBERS: Final = 0
 """The origin of numbers and positions. Origins are sets of bits, which are joined by `|`."""
@@ -27,18 +29,31 @@ ARGUMENTS: Final = 2
 """The bit of what a call is given. Those beyond are the loops in whose iterations a value differs: `Dependence.bit`."""
 
 
+Key = Value | str
+"""What has an origin: a value, a buffer as a whole, or a bound size, by its name."""
+
+
+@frozen
+class _Rule:
+    """The origin of a key includes `constant`, and of the origins of some others the bits of `mask`."""
+
+    target: Key
+    sources: tuple[Key, ...]
+    constant: int = NUMBERS
+    mask: int = EVERYTHING
+
+
 class Dependence:
-    """The origins of all values of a module. A buffer is what is written to it; what loops carry is found by going over
-    the module until nothing changes."""
+    """The origins of all values of a module. A buffer is what is written to it. One pass over the module says which
+    origins include which; a rule is applied again when one of its sources has changed."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._origins: dict[Value, int] = {}
+        self._origins: dict[Key, int] = {}
         self._written: set[Value] = set()
         self._bits: dict[str, int] = {}
-        self._bound: dict[str, int] = {}
-        self._at: dict[Operation, int] = {}
-        self._is_settled = False
+        self._rules: list[_Rule] = []
+        self._calls: list[tuple[Value, Value, int]] = []
         for value in module.main.args:
             is_result = isinstance(value.type, BufferType) and value not in module.main.inputs
             self._origins[value] = NUMBERS if is_result else ARGUMENTS
@@ -47,10 +62,10 @@ class Dependence:
         for func in reached:
             for memory, name in _carried_buffers(func):
                 self._carried[memory] = self._carried.get(memory, 0) | self.bit(name)
-        while not self._is_settled:
-            self._is_settled = True
-            for func in reached:
-                self._block(func.body, 0)
+        for func in reached:
+            self._block(func.body, 0)
+        self._through_calls()
+        self._settle()
 
     def bit(self, name: str) -> int:
         """The bit of a loop, by its variable."""
@@ -60,57 +75,57 @@ class Dependence:
         """The origin of what an operation computes, or stores, with that of where it reads or writes."""
         if _is_opaque(op):
             return EVERYTHING
-        origin = self._stored(op) if isinstance(op, Write | Copy) else NUMBERS
-        for result in op.results:
-            origin |= self._of(result)
-        return origin | self._place(op) if isinstance(op, OnSubset) else origin
-
-    def _stored(self, op: Write | Copy) -> int:
-        """What is stored; of a copy, where it is read, too."""
-        origin = self._of(op.operands[0])
-        return origin | self._of_sizes(op.part.offsets) if isinstance(op, Copy) else origin
-
-    def _of(self, value: Value) -> int:
-        """A part of a buffer also depends on the indices that select it."""
-        origin = NUMBERS
-        while isinstance(view := value.defining_op, View):
-            for index in view.operands:
-                origin |= self._of(index) if index is not view.source else NUMBERS
-            value = view.source
-        return origin | self._origins.get(value, NUMBERS)
-
-    def _place(self, op: OnSubset) -> int:
-        """Where an operation reads or writes."""
-        if op not in self._at:
-            self._at[op] = self._of_sizes((*op.subset.offsets, *op.subset.sizes))
-        return self._at[op]
-
-    def _of_sizes(self, sizes: Iterable[Dim]) -> int:
-        origin = NUMBERS
-        for size in sizes:
-            for var in variables(size) if not isinstance(size, int) else ():
-                origin |= self.bit(var.name) | self._bound.get(var.name, NUMBERS)
+        keys, origin = self._place(op) if isinstance(op, OnSubset) else ((), NUMBERS)
+        sources = [*keys, *(key for result in op.results for key in _sources(result))]
+        if isinstance(op, Write | Copy):
+            stored, where = self._stored(op)
+            sources, origin = [*sources, *stored], origin | where
+        for key in sources:
+            origin |= self._origins.get(key, NUMBERS)
         return origin
 
-    def _join(self, value: Value, origin: int) -> None:
-        known = self._origins.get(value, NUMBERS)
-        if origin | known != known:
-            self._origins[value] = origin | known
-            self._is_settled = False
+    # -- which origins include which -------------------------------------------------------------------------------
+
+    def _stored(self, op: Write | Copy) -> tuple[tuple[Key, ...], int]:
+        """What is stored; of a copy, where it is read, too."""
+        keys, bits = self._sizes(op.part.offsets) if isinstance(op, Copy) else ((), NUMBERS)
+        return (*_sources(op.operands[0]), *keys), bits
+
+    def _place(self, op: OnSubset) -> tuple[tuple[Key, ...], int]:
+        """Where an operation reads or writes."""
+        return self._sizes((*op.subset.offsets, *op.subset.sizes))
+
+    def _sizes(self, sizes: Iterable[Dim]) -> tuple[tuple[Key, ...], int]:
+        return self._names({var.name for size in sizes if not isinstance(size, int) for var in variables(size)})
+
+    def _names(self, names: Iterable[str]) -> tuple[tuple[Key, ...], int]:
+        """Bound sizes, and the bits of loops: a name is one of both."""
+        keys, bits = tuple(names), NUMBERS
+        for name in keys:
+            bits |= self.bit(name)
+        return keys, bits
+
+    def _add(self, target: Key, sources: Iterable[Key], constant: int = NUMBERS, mask: int = EVERYTHING) -> None:
+        self._rules.append(_Rule(target, tuple(sources), constant, mask))
+
+    def _store(self, value: Value, sources: Iterable[Key], constant: int = NUMBERS, mask: int = EVERYTHING) -> None:
+        memory = memory_of(value)
+        self._written.add(memory)
+        self._add(memory, sources, constant, mask)
 
     def _block(self, block: Block, around: int) -> None:
         for op in block.ops:
             if isinstance(op, Write | Copy):
-                self._store(op.operands[1], self._stored(op))
+                self._store(op.operands[1], *self._stored(op))
             elif _is_opaque(op):
                 for value in (*op.operands, *op.results):
-                    self._store(value, EVERYTHING)
+                    self._store(value, (), EVERYTHING)
             elif isinstance(op, StYield):
                 self._yield(op)
             elif isinstance(op, Loop):
                 self._loop(op, around)
             elif isinstance(op, Bind):
-                self._bound[op.var.name] = self._joined(op.operands)
+                self._add(op.var.name, _all_sources(op.operands))
             elif op.callee is not None:
                 self._call(op, op.callee, around)
             elif op.regions:
@@ -123,35 +138,37 @@ class Dependence:
     def _loop(self, loop: Loop, around: int) -> None:
         own = self.bit(loop.var.name)
         for value, arg, result in zip(loop.operands, loop.body.args, loop.results, strict=False):
-            self._join(arg, self._of(value) | own)
-            self._join(result, self._of(arg) & ~own)
+            self._add(arg, _sources(value), own)
+            self._add(result, (arg,), mask=~own)
         self._block(loop.body, around | own)
 
     def _branches(self, op: Operation) -> None:
         """The results of an operation with regions depend on all that these compute, and on what chooses one."""
         if not op.results:
             return
-        origin = self._joined(op.operands)
-        for inner in op.walk():
-            origin |= self._joined(inner.results) if inner is not op else NUMBERS
-        for name in _names_in(op):
-            origin |= self.bit(name) | self._bound.get(name, NUMBERS)
+        inner = [key for each in op.walk() if each is not op for key in _all_sources(each.results)]
+        keys, bits = self._names(_names_in(op))
         for result in op.results:
-            self._join(result, origin)
+            self._add(result, (*_all_sources(op.operands), *inner, *keys), bits)
 
     def _compute(self, op: Operation, around: int) -> None:
         if not op.results:
             return
-        if op.stored_array is not None:
-            origin = NUMBERS if self._are_positions(op.stored_array) else ARRAYS
-        else:
-            origin = self._joined(op.operands)
+        origin, sources = NUMBERS, list[Key]()
+        if op.stored_array is None:
+            sources += _all_sources(op.operands)
+        elif not self._are_positions(op.stored_array):
+            origin = ARRAYS
         if isinstance(op, OnSubset):
-            origin |= self._place(op) | (self._carried.get(memory_of(op.subset_of), NUMBERS) & around)
-        for name in _names_in(op) if not op.operands else ():
-            origin |= self.bit(name) | self._bound.get(name, NUMBERS)
+            keys, bits = self._place(op)
+            sources += keys
+            origin |= bits | (self._carried.get(memory_of(op.subset_of), NUMBERS) & around)
+        if not op.operands:
+            keys, bits = self._names(_names_in(op))
+            sources += keys
+            origin |= bits
         for result in op.results:
-            self._join(result, origin)
+            self._add(result, sources, origin)
 
     def _yield(self, op: StYield) -> None:
         loop = op.parent_op
@@ -160,32 +177,64 @@ class Dependence:
         for value in op.operands[1:]:
             memory = memory_of(value)
             if memory.owner is loop.body:
-                self._join(memory, self._of(op.operands[0]))
+                self._add(memory, _sources(op.operands[0]))
 
     def _call(self, op: Operation, callee: FuncOp, around: int) -> None:
         for value, arg in zip(op.operands, callee.args, strict=False):
-            self._join(arg, self._of(value))
-            if arg in self._written:
-                self._store(value, self._of(arg) & (ARRAYS | ARGUMENTS) | around)
+            self._add(arg, _sources(value))
+            self._calls.append((value, arg, around))
         for result in op.results:
-            self._join(result, ARGUMENTS | around)
+            self._add(result, (), ARGUMENTS | around)
 
-    def _store(self, value: Value, origin: int) -> None:
-        memory = memory_of(value)
-        if memory not in self._written:
-            self._written.add(memory)
-            self._is_settled = False
-        self._join(memory, origin)
-
-    def _joined(self, values: Iterable[Value]) -> int:
-        origin = NUMBERS
-        for value in values:
-            origin |= self._of(value)
-        return origin
+    def _through_calls(self) -> None:
+        """What a function writes to an argument, its callers write."""
+        calls = self._calls
+        while written := [call for call in calls if call[1] in self._written]:
+            calls = [call for call in calls if call[1] not in self._written]
+            for value, arg, around in written:
+                self._store(value, (arg,), around, ARRAYS | ARGUMENTS)
 
     def _are_positions(self, name: str) -> bool:
         array = self._module.constants.get(name)
         return array is not None and array.ndim == 1 and len(np.unique(np.diff(array))) <= 1
+
+    def _settle(self) -> None:
+        """Apply the rules, each again when a source of it has changed."""
+        rules, origins = self._rules, self._origins
+        readers: dict[Key, list[int]] = {}
+        for number, rule in enumerate(rules):
+            for key in rule.sources:
+                readers.setdefault(key, []).append(number)
+        waiting = deque(range(len(rules)))
+        is_waiting = bytearray(b"\x01") * len(rules)
+        while waiting:
+            number = waiting.popleft()
+            is_waiting[number] = 0
+            rule, origin = rules[number], NUMBERS
+            for key in rule.sources:
+                origin |= origins.get(key, NUMBERS)
+            known = origins.get(rule.target, NUMBERS)
+            found = known | rule.constant | (origin & rule.mask)
+            if found != known:
+                origins[rule.target] = found
+                again = [reader for reader in readers.get(rule.target, ()) if not is_waiting[reader]]
+                waiting.extend(again)
+                for reader in again:
+                    is_waiting[reader] = 1
+
+
+def _sources(value: Value) -> list[Key]:
+    """A value; a part of a buffer also depends on the indices that select it."""
+    found: list[Key] = []
+    while isinstance(view := value.defining_op, View):
+        for index in view.operands:
+            found += _sources(index) if index is not view.source else ()
+        value = view.source
+    return [*found, value]
+
+
+def _all_sources(values: Iterable[Value]) -> list[Key]:
+    return [key for value in values for key in _sources(value)]
 
 
 def _is_opaque(op: Operation) -> bool:

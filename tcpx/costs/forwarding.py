@@ -8,7 +8,7 @@ from typing import Self
 
 from tcpx.costs.operations import Operations
 from tcpx.costs.visits import Run
-from tcpx.costs.work import Asked, Owners, Place, account, owners_of
+from tcpx.costs.work import Account, Asked, Issued, Owners, Place, account, issued_by, owners_of
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
 from tcpx.records import frozen
 
@@ -29,7 +29,12 @@ class PayloadPlaces:
         readers = tuple(_readers(func) for func in payload.reached(payload.main))
         return cls(numbered, readers, owners_of(payload.funcs.values()))
 
-    def forwarded(self, asked: Asked, kernel: Sequence[Run]) -> Asked:
+    def account(self, asked: Asked, kernel: Sequence[Run]) -> Account:
+        """The work of each statement of a kernel."""
+        issued = issued_by(kernel, self.bodies)
+        return account(self._forwarded(asked, kernel, issued), issued)
+
+    def _forwarded(self, asked: Asked, kernel: Sequence[Run], issued: Issued) -> Asked:
         """What the payload asks for, by places for which a kernel issues anything.
 
         A place that issues nothing may have become part of others: of an equal layer, which runs for both, of a fused
@@ -37,12 +42,11 @@ class PayloadPlaces:
         it: a recognized pattern, such as a GELU, is written where its last operation was. What depends on no argument
         is computed at compile time, and nobody asks for it.
         """
-        issued = {place for places in account({}, kernel, self.bodies).values() for place in places}
-        owners: dict[Place, Place] = {place: place for place in issued}
+        owners: dict[Place, Place] = {place: place for place in issued.totals}
         for op in (op for run in kernel for op in run.ops):
             place = op.written_at
             place = self.bodies.get(place, place)
-            for origin in op.origins if place in issued else ():
+            for origin in op.origins if place in issued.totals else ():
                 if origin < len(self.numbered):
                     owners.setdefault(self.numbered[origin], place)
         found: dict[Place, Operations] = defaultdict(Operations)

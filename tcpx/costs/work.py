@@ -71,10 +71,20 @@ def owners_of(funcs: Iterable[FuncOp]) -> Owners:
     return owners
 
 
-def account(asked: Asked, kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> Account:
-    """The work of each statement of a lowered function, and of those that it calls, in the call of these runs. What is
-    issued for a place that has an owner is issued for that."""
-    issued: dict[Statement, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
+@frozen
+class Issued:
+    """What the loops of a kernel compute for each place: by statement, operations and the peaks that limit them, and in
+    all. `recomputed` is where a loop computes elements more than once."""
+
+    counts: Mapping[Statement, Mapping[Place, float]]
+    peaks: Mapping[tuple[Statement, Place], set[str]]
+    recomputed: set[tuple[Statement, Place]]
+    totals: Mapping[Place, float]
+
+
+def issued_by(kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> Issued:
+    """The operations of these runs. What is issued for a place that has an owner is issued for that."""
+    counts: dict[Statement, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     totals: dict[Place, float] = defaultdict(float)
     recomputed: set[tuple[Statement, Place]] = set()
     peaks: dict[tuple[Statement, Place], set[str]] = defaultdict(set)
@@ -85,23 +95,29 @@ def account(asked: Asked, kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> 
             count = operations.total() * run.times
             if not count:
                 continue
-            place = owners.get(op.written_at, op.written_at)
+            written = op.written_at
+            place = owners.get(written, written)
             peaks[run.statement, place].update(operations)
-            issued[run.statement][place] += count
+            counts[run.statement][place] += count
             totals[place] += count
             if RECOMPUTED in op.notes:
                 recomputed.add((run.statement, place))
+    return Issued(counts, peaks, recomputed, totals)
+
+
+def account(asked: Asked, issued: Issued) -> Account:
+    """The work of each statement of a lowered function, and of those that it calls."""
     return {
         statement: {
             place: PlaceWork(
-                multiplied(count / totals[place], asked.get(place, NONE)),
+                multiplied(count / issued.totals[place], asked.get(place, NONE)),
                 count,
-                (statement, place) in recomputed,
-                frozenset(peaks[statement, place]),
+                (statement, place) in issued.recomputed,
+                frozenset(issued.peaks[statement, place]),
             )
             for place, count in places.items()
         }
-        for statement, places in issued.items()
+        for statement, places in issued.counts.items()
     }
 
 

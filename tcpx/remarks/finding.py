@@ -8,7 +8,7 @@ from tcpx.costs.footprint import LINE_CYCLES, WRITTEN
 from tcpx.costs.loop_cycles import crowded
 from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Run, Statement, runs
-from tcpx.costs.work import Place, PlaceWork, account
+from tcpx.costs.work import Place, PlaceWork
 from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
@@ -60,7 +60,7 @@ class Candidate:
 def findings(module: Module, payload: PayloadWork, target: Target, threads: int) -> list[Finding]:
     """The slow statements of a lowered module, in its order, each with the cause that costs most."""
     kernel, times = _modelled(module, payload.sizes, target, threads)
-    work = account(payload.places.forwarded(payload.asked, kernel), kernel, payload.places.bodies)
+    work = payload.places.account(payload.asked, kernel)
     whole = sum(time.total for time in times.values())
     found: list[Finding] = []
     before: list[StatementTime] = []

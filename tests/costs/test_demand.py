@@ -7,7 +7,7 @@ import pytest
 import tcpx
 from tcpx.costs.demand import Demand, demand_of
 from tcpx.costs.visits import runs
-from tcpx.costs.work import account, asked_for
+from tcpx.costs.work import account, asked_for, issued_by
 from tcpx.drafts import draft
 from tcpx.measure.limits import Limits
 from tcpx.measure.roofline import Bound
@@ -119,7 +119,9 @@ def test_a_payload_and_its_kernel_are_counted_alike(
     asked = demand_of(module, chosen, arrays).operations
     kernel = draft(module, target=target).run.module.main
     sizes = bind_symbols(module.main, arrays)
-    found = account(asked_for(module.main, sizes, chosen), runs(kernel, bind_symbols(kernel, arrays), chosen))
+    found = account(
+        asked_for(module.main, sizes, chosen), issued_by(runs(kernel, bind_symbols(kernel, arrays), chosen))
+    )
     done = sum(work.issued for places in found.values() for work in places.values())
     assert set(asked) == {peak}
     assert least <= asked[peak] <= done <= (1 + more) * asked[peak]

@@ -8,7 +8,7 @@ import pytest
 
 import tcpx
 from tcpx.costs.visits import Statement, runs
-from tcpx.costs.work import PlaceWork, account, asked_for
+from tcpx.costs.work import PlaceWork, account, asked_for, issued_by
 from tcpx.drafts import draft
 
 PRODUCT = """\
@@ -54,7 +54,7 @@ def work(text: str, schedule: str | None = None, **sizes: int) -> dict[Statement
     asked = asked_for(module.main, sizes, target)
     program = tcpx.parse_schedule(schedule) if schedule is not None else None
     kernel = draft(module, program, target="x86_avx512").run.module.main
-    found = account(asked, runs(kernel, sizes, target))
+    found = account(asked, issued_by(runs(kernel, sizes, target)))
     return {
         statement: {place.line: held for place, held in places.items() if place is not None}
         for statement, places in found.items()
