@@ -48,14 +48,15 @@ def is_splat_of_literal(op: Operation | None) -> bool:
 
 
 def known_element(source: Value, tile: Tile) -> float | int | None:
-    """The element of a small stored constant that a tile of known place is; None of a larger constant, whose elements
-    would fill registers and code, and of anything else."""
+    """The element of a small stored constant that a tile of known place and size is; None of a larger constant, whose
+    elements would fill registers and code, and of anything else."""
     op = source.defining_op
     func = op.func if op is not None else None
     if op is None or func is None or func.module is None or op.stored_array is None:
         return None
     array = func.module.constants.get(op.stored_array)
-    if array is None or array.size > MOST_LANES or not all(isinstance(at, int) for at in tile.offsets):
+    may_be_empty = any(not isinstance(size, int) or size < 1 for size in tile.sizes)
+    if array is None or array.size > MOST_LANES or may_be_empty or not all(isinstance(at, int) for at in tile.offsets):
         return None
     number = array[tuple(at for at in tile.offsets if isinstance(at, int))].item()
     return number if isfinite(number) else None
