@@ -59,7 +59,12 @@ def _checked(layouts: Layouts, values: Mapping[str, Value], func: FuncOp) -> Map
     """The orders that are not those of the payload."""
     given = cast("object", layouts)
     if not isinstance(given, Mapping):
-        raise _error("`layouts` names arguments and results", "a mapping, as {'x': [0, 2, 3, 1]}", _shown(given), func)
+        raise _error(
+            "`layouts` names arguments and results",
+            "a mapping from names to orders of dims, as dict(x=[0, 2, 3, 1])",
+            _shown(given),
+            func,
+        )
     found: dict[str, tuple[int, ...]] = {}
     for name, order in cast("Mapping[object, object]", given).items():
         if not isinstance(name, str) or name not in values:

@@ -109,7 +109,12 @@ def test_an_array_in_the_order_of_the_payload_is_refused() -> None:
             "each of the dims 0 to 3 of tensor<[N]x3x9x7xf32> once, outermost first",
             "0231",
         ),
-        ([0], "`layouts` names arguments and results", "a mapping, as {'x': [0, 2, 3, 1]}", "[0]"),
+        (
+            [0],
+            "`layouts` names arguments and results",
+            "a mapping from names to orders of dims, as dict(x=[0, 2, 3, 1])",
+            "[0]",
+        ),
     ],
 )
 def test_what_is_no_layout(layouts: dict[str, list[int]], message: str, required: str, found: str) -> None:

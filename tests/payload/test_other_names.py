@@ -148,6 +148,16 @@ CASES: dict[str, Case] = {
         "tensor<2x3x4x3xf32>",
         lambda a: a.reshape(2, 3, 4, 2, 3, 2).sum((3, 5)),
     ),
+    "avg_pool": (
+        ("tensor<2x3x8x6xf32>",),
+        "tensor<2x3x4x3xf32>",
+        lambda a: a.reshape(2, 3, 4, 2, 3, 2).mean((3, 5)),
+    ),
+    "lp_pool": (
+        ("tensor<2x3x8x6xf32>",),
+        "tensor<2x3x4x3xf32>",
+        lambda a: np.sqrt((a.reshape(2, 3, 4, 2, 3, 2) ** 2).sum((3, 5))),
+    ),
     "cat": ((MATRIX, MATRIX), "tensor<8x64xf32>", lambda a, b: np.concatenate([a, b])),
     "flip": ((MATRIX,), MATRIX, lambda a: np.flip(a, 0)),
     "extract_slice": ((MATRIX,), "tensor<4x8xf32>", lambda a: a[:, :8]),

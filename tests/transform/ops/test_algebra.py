@@ -52,7 +52,8 @@ class Written:
                 if name == REPEATED:
                     self.lines[-1] = f"  %v{len(self.lines) - 1} = tcp.broadcast({given}) {{dims = [0]}} : {type_}"
             case _:
-                number = float(ast.literal_eval(node)) if self.dtype.is_float else ast.literal_eval(node)
+                is_float = self.dtype.is_float and not type_.endswith("xi1>")
+                number = float(ast.literal_eval(node)) if is_float else ast.literal_eval(node)
                 self.lines.append(f"  %v{len(self.lines)} = tcp.fill {{value = {number}}} : {type_}")
         return f"%v{len(self.lines) - 1}"
 
