@@ -38,8 +38,8 @@ LEAST_REPAIRED: Final = 0.3
 """The part that a hint must give to be one."""
 MOST_TRIED: Final = 8
 """Changes that are tried for a kernel."""
-LARGEST_TRIED: Final = 400
-"""Operations of a payload for which hints are tried: scheduling a larger one again takes seconds."""
+MOST_SCHEDULED_AGAIN: Final = 400
+"""Operations that are scheduled again for all of these changes, those of the payload for each: they take seconds."""
 
 PADDING: Final = Cause(
     "padding",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
-from tcpx.remarks.causes import ENOUGH, LARGEST_TRIED, LEAST_REPAIRED, MOST_FACTOR, MOST_TRIED
+from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED
 from tcpx.remarks.directions import direction
 from tcpx.remarks.finding import Finding, findings
 from tcpx.remarks.hints import Hint, listed
@@ -33,14 +33,13 @@ def remarks_on(
     module: Module, payload: PayloadWork, target: Target, threads: int, written: Written, trial: Trial | None
 ) -> list[Diagnostic]:
     """A remark for each slow statement of a lowered module; one for several that the same change repairs."""
-    trials = _Trials(trial if _is_small(written.module) else None)
+    known = written.module
+    operations = sum(1 for _ in known.walk()) if known is not None else MOST_SCHEDULED_AGAIN + 1
+    most = min(MOST_TRIED, MOST_SCHEDULED_AGAIN // max(operations, 1))
+    trials = _Trials(trial if most else None, most)
     found = findings(module, payload, target, threads)
     repairs = {id(each): trials.repair(each, written, payload) for each in sorted(found, key=lambda each: -each.factor)}
     return [_remark(each) for each in _once([repairs[id(each)] for each in found])]
-
-
-def _is_small(module: Module | None) -> bool:
-    return module is not None and sum(1 for _ in module.walk()) <= LARGEST_TRIED
 
 
 @dataclass(slots=True)
@@ -48,6 +47,7 @@ class _Trials:
     """What the hints of a kernel give. Equal changes are tried once, and no more than some."""
 
     trial: Trial | None
+    most: int
     known: dict[object, float | None] = field(default_factory=dict[object, float | None])
 
     def repair(self, found: Finding, written: Written, payload: PayloadWork) -> Repair:
@@ -71,7 +71,7 @@ class _Trials:
 
     def _cycles(self, hint: Hint) -> float | None:
         if hint.key not in self.known and self.trial is not None:
-            self.known[hint.key] = self.trial(hint) if len(self.known) < MOST_TRIED else None
+            self.known[hint.key] = self.trial(hint) if len(self.known) < self.most else None
         return self.known[hint.key]
 
 
