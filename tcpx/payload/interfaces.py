@@ -1191,11 +1191,12 @@ class Structured(Tileable):
         if len(shape) == len(type_.shape) and all(held is True for held in same):
             return None
         wanted = TensorType(tuple(shape), type_.dtype)
+        exists = not any(isinstance(dim, int) and dim < 0 for dim in shape)
         return self.error(
             "the operands give the result another shape than its type",
             required=str(wanted),
             found=str(type_),
-            fix=f"write `: {wanted}`{self._part_to_read(type_.shape)}",
+            fix=f"write `: {wanted}`{self._part_to_read(type_.shape)}" if exists else None,
             unproven=len(shape) == len(type_.shape) and False not in same,
         )
 

@@ -17,7 +17,7 @@ def results_to_write(op: Operation) -> str | None:
     names, roles = [value.name for value in op.results], type(op).result_names
     kept = _kept(op, types)
     base = names[0]
-    shown = [names[kept[k]] if k in kept else f"{base}.{roles[k]}" for k in range(len(types))]
+    shown = [names[kept[k]] if k in kept else f"{base}.{roles[k] if k < len(roles) else k}" for k in range(len(types))]
     lines = [f"{', '.join(f'%{name}' for name in shown)} = {call} : {', '.join(map(str, types))}"]
     left = [value for k, value in enumerate(op.results) if k not in kept.values()]
     for value, opcode in zip(left, op.more_results, strict=False):

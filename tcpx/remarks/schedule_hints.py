@@ -152,7 +152,12 @@ class GivenSchedule:
 
     def _without_fusion(self, at: Location | None, runs: Sequence[Run], places: list[Place]) -> Iterator[Hint]:
         """The producer that is computed more than once, computed once before."""
-        names = {f"%{op.notes[RECOMPUTED]}" for run in runs for op in run.ops if at == op.written_at and op.notes}
+        names = {
+            f"%{op.notes[RECOMPUTED]}"
+            for run in runs
+            for op in run.ops
+            if at == op.written_at and RECOMPUTED in op.notes
+        }
         fusions = [place for place in places if place.entry.transform == "fuse"]
         those = [place for place in fusions if dict(place.entry.bound).get("target") in names] or fusions
         if those:

@@ -65,9 +65,9 @@ class Windowed(Structured):
     operation then stands for one without, before any step of a schedule."""
 
     __slots__ = ()
-    strides = ElementsAttribute(int, "a list of ints", default=(), example="[2, 2]")
+    strides = ElementsAttribute(int, "a list of ints", default=())
     """The distances of windows; 1 if left out."""
-    dilations = ElementsAttribute(int, "a list of ints", default=(), example="[2, 2]")
+    dilations = ElementsAttribute(int, "a list of ints", default=())
     """The distances of taps; 1 if left out."""
     low = DimsAttribute(example="[1, 1]")
     """How far windows reach beyond the first elements; 0 if left out."""
