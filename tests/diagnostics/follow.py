@@ -94,6 +94,7 @@ def template(text: str) -> str:
     """A text without its names and numbers."""
     text = re.sub(r"`[^`]*`", "`..`", text)
     text = re.sub(r'"[^"]*"', '".."', text)
+    text = re.sub(r"symbols \[[^\]]*\]", "symbols [..]", text)
     text = re.sub(r"[%@][\w./~$-]+", lambda m: f"{m[0][0]}..", text)
     text = re.sub(r"(?<![\w.])[-+]?\d[\w.]*", "N", text)
     return re.sub(r"\S*/\S+", "PATH", text)
@@ -262,7 +263,8 @@ def _as_symbols(text: Text, code: str, fix: Fix) -> Iterator[str]:
     if match is None:
         return
     whole = text.text
-    declared = re.search(r"symbols \[([^\]]*)\]", whole)
+    clauses = list(re.finditer(r"symbols \[([^\]]*)\]", whole))
+    declared = next((m for m in reversed(clauses) if m.start() < text.end), clauses[0] if clauses else None)
     if declared is None:
         yield re.sub(r"(func [^{]*?)\s*\{", rf"\1 symbols [{match[1]}] {{", whole, count=1)
         return

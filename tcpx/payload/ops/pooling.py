@@ -52,7 +52,7 @@ class Pooling(Windowed):
     operand, init = Operand(), OptionalOperand()
     window = DimsAttribute(example="[2, 2]")
     """How many taps a window has along each of its dims."""
-    places = ElementsAttribute(int, "a list of ints", "dims", "[2, 3]", ())
+    places = ElementsAttribute(int, "a list of ints", "dims", "", ())
     """The dims of windows."""
     kind = ChoiceAttribute(*COMBINERS, *OF_SUMS)
     """What combines the elements."""
