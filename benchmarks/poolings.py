@@ -6,7 +6,7 @@
 
 All of them are ONNX models. Those in NHWC have a transpose at either end, as converters write them, but for resizes,
 which name their axes. PyTorch computes them on tensors whose channels lie innermost, oneDNN poolings in its own layout.
-What a call of the smallest model takes is subtracted from each time. Times are the medians of the fastest half of all
+What a call of the smallest model takes is subtracted from each time. Times are the medians of the fastest fifth of all
 rounds, in microseconds. The bar is the fastest peer. Needs PyTorch, onnx and ONNX Runtime.
 """
 

@@ -19,7 +19,7 @@ from tcpx.judging import Original, run_and_judge
 from tcpx.loading import PayloadLike, load, module_of
 from tcpx.lowering import run_and_lower
 from tcpx.matching_records import matching_record
-from tcpx.module_copies import copy_module, with_layouts, with_strides, without_contraction
+from tcpx.module_copies import copy_module, copy_with
 from tcpx.numerics import EXACT, with_numerics
 from tcpx.payload.boundary_layouts import Layouts
 from tcpx.payload.collector import collector_paused
@@ -199,19 +199,13 @@ def lowered(
     `is_judged`, at these sizes."""
     _check_request(request, threads)
     params = with_numerics(request.params, request.numerics)
-    original = Original(module_of(request.module), partial(_prepared, request))
+    prepared = partial(copy_with, layouts=request.layouts, strided=request.strided, contract=request.contract)
+    original = Original(module_of(request.module), prepared)
     module, program = original.prepared(original.module), program_or_default(request.schedule)
     with phase("schedule"):
         if not is_judged:
             return run_and_lower(module, program, target, threads=threads, params=params)
         return run_and_judge(module, program, target, threads=threads, params=params, sizes=sizes, original=original)
-
-
-def _prepared(request: CompileRequest, module: Module) -> Module:
-    """The copy of a payload that is scheduled."""
-    copy = copy_module(module) if request.layouts is None else with_layouts(module, request.layouts)
-    copy = with_strides(copy) if request.strided else copy
-    return copy if request.contract else without_contraction(copy)
 
 
 def _requests_of(given: object) -> list[CompileRequest]:
@@ -305,12 +299,8 @@ def compile(
     """
     module = module_of(module)
     record = None
-    if layouts is not None:
-        module = with_layouts(module, layouts)
-    if strided:
-        module = with_strides(module)
-    if not contract:
-        module = without_contraction(module)
+    if layouts is not None or strided or not contract:
+        module = copy_with(module, layouts, strided=strided, contract=contract)
     if tuned is not None:
         record = tuned_record(tuned, module, schedule, target=target, threads=threads)
         params = record.under(params)

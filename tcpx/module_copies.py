@@ -25,17 +25,15 @@ def copy_module(module: PayloadLike) -> Module:
     return made
 
 
-def with_strides(module: PayloadLike) -> Module:
-    """A copy of a payload with every argument and result of its function `strided` that has rows."""
-    copy = copy_module(module)
-    mark_strided(copy.main)
-    return copy
-
-
-def without_contraction(module: Module) -> Module:
-    """A copy of a payload whose products and sums are rounded as it says."""
-    copy = copy_module(module)
-    forbid_contraction(copy)
+def copy_with(module: PayloadLike, layouts: Layouts | None, *, strided: bool, contract: bool) -> Module:
+    """A copy of a payload as a caller of `compile` asks for it: with arrays in other orders, with every argument and
+    result of its function `strided` that has rows, and without `contract` with products and sums that are rounded as it
+    says. Raises ArgumentError as `with_layouts` does."""
+    copy = copy_module(module) if layouts is None else with_layouts(module, layouts)
+    if strided:
+        mark_strided(copy.main)
+    if not contract:
+        forbid_contraction(copy)
     return copy
 
 

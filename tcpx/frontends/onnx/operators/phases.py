@@ -34,8 +34,7 @@ def by_phases(
         return None
     inner = floordiv(own[0], groups)
     read = n.w.reshape(x, [shape[0], groups, inner, *shape[2:]])
-    turned = n.w.op("reverse", weight, dims=tuple(range(2, 2 + rank)))
-    turned = n.w.transpose(n.w.reshape(turned, [groups, inner, *own[1:]]), [0, 2, 1, *range(3, 3 + rank)])
+    turned = turned_weights(n, groups)
     parts = [
         _phase(n, read, turned, strides, [r + cut for r, cut in zip(phase, cuts, strict=True)], places)
         for phase in combinations(*map(range, strides))
@@ -45,6 +44,15 @@ def by_phases(
         opened = [n.w.reshape(p, [*shape_of(p.type)[:axis], 1, *shape_of(p.type)[axis:]]) for p in parts]
         parts = [n.w.concat(opened[k : k + step], axis) for k in range(0, len(opened), step)]
     return n.w.reshape(parts[0], [shape[0], groups, own[1], *count])
+
+
+def turned_weights(n: Node, groups: int) -> Value:
+    """The weights [g, f, c, ..] of the convolution that a transposed one is."""
+    weight = n.value(1)
+    own = shape_of(weight.type)
+    turned = n.w.op("reverse", weight, dims=tuple(range(2, len(own))))
+    turned = n.w.reshape(turned, [groups, floordiv(own[0], groups), *own[1:]])
+    return n.w.transpose(turned, [0, 2, 1, *range(3, 1 + len(own))])
 
 
 def _phase(
@@ -57,6 +65,7 @@ def _phase(
     weight = n.w.slice(turned, [0, 0, 0, *first], [*own[:3], *taps], [1, 1, 1, *strides])
     low = [t - 1 - start // s for t, start, s in zip(taps, starts, strides, strict=True)]
     high = [q + start // s - m for q, start, s, m in zip(places, starts, strides, shape[3:], strict=True)]
+    read, low, high = cropped(n, read, low, high)
     names, taken = [f"o{k}" for k in range(rank)], [f"k{k}" for k in range(rank)]
     attributes: dict[str, Attribute] = {
         "input": ("b", "g", "c", *(f"{o}+{k}" for o, k in zip(names, taken, strict=True))),
@@ -65,21 +74,26 @@ def _phase(
     }
     return n.w.op(
         "convolution",
-        _cut(n, read, low, high),
+        read,
         weight,
         shape=(shape[0], shape[1], own[1], *places),
         dtype=n.dtype(),
         **attributes,
-        low=tuple(max(0, p) if isinstance(p, int) else p for p in low),
-        high=tuple(max(0, p) if isinstance(p, int) else p for p in high),
+        low=low,
+        high=high,
     )
 
 
-def _cut(n: Node, read: Value, low: Sequence[Dim], high: Sequence[Dim]) -> Value:
-    """The input without what less than no padding leaves out."""
-    before, behind = ([max(0, -p) if isinstance(p, int) else 0 for p in side] for side in (low, high))
-    if not any((*before, *behind)):
-        return read
-    shape = shape_of(read.type)
-    kept = [m - a - b for m, a, b in zip(shape[3:], before, behind, strict=True)]
-    return n.w.slice(read, [0, 0, 0, *before], [*shape[:3], *kept])
+def cropped(
+    n: Node, x: Value, low: Sequence[Dim], high: Sequence[Dim]
+) -> tuple[Value, tuple[Dim, ...], tuple[Dim, ...]]:
+    """A value without the elements that a padding of less than 0 leaves out of its last dims, and what remains of the
+    padding. One that is known when called is not below 0."""
+    cuts = [[max(0, -p) if isinstance(p, int) else 0 for p in side] for side in (low, high)]
+    shape, lead = shape_of(x.type), len(shape_of(x.type)) - len(low)
+    kept = [m - a - b for m, a, b in zip(shape[lead:], *cuts, strict=True)]
+    x = n.w.slice(x, [*[0] * lead, *cuts[0]], [*shape[:lead], *kept])
+    before, behind = (
+        tuple(p + cut for p, cut in zip(*each, strict=True)) for each in zip((low, high), cuts, strict=True)
+    )
+    return x, before, behind

@@ -10,7 +10,7 @@ from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, product
 from tcpx.frontends.onnx.operators.linear import shifted
-from tcpx.frontends.onnx.operators.phases import by_phases, have_equal_phases
+from tcpx.frontends.onnx.operators.phases import by_phases, cropped, have_equal_phases, turned_weights
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.writing import Build, spread
 from tcpx.payload.indexing_maps import dims
@@ -187,7 +187,7 @@ def conv_integer(n: Node) -> Result:
 @rule("ConvTranspose")
 def conv_transpose(n: Node) -> Result:
     """A convolution of x with elements between its own, by turned weights."""
-    x, weight, shape, own = n.value(0), n.value(1), n.ranked(0, 3).shape, n.shape(1)
+    x, shape, own = n.value(0), n.ranked(0, 3).shape, n.shape(1)
     rank, groups = len(shape) - 2, n.int("group", 1)
     kernel = [k for k in own[2:] if isinstance(k, int)]
     if (
@@ -234,20 +234,9 @@ def conv_transpose(n: Node) -> Result:
             return with_bias(n, n.w.reshape(phases, [shape[0], own[1] * groups, *count]), n.optional(2))
     lead = (0, 0)
     inside = n.w.pad(x, (*lead, *([0] * rank)), (*lead, *([0] * rank)), 0, (*lead, *(s - 1 for s in strides)))
-    cuts = (
-        [max(0, -p) if isinstance(p, int) else 0 for p in low],
-        [max(0, -p) if isinstance(p, int) else 0 for p in high],
-    )
-    have = shape_of(inside.type)
-    kept = [d - a - b for d, a, b in zip(have[2:], *cuts, strict=True)]
-    inside = n.w.slice(inside, [0, 0, *cuts[0]], [*have[:2], *kept])
-    low = [p + c for p, c in zip(low, cuts[0], strict=True)]
-    high = [p + c for p, c in zip(high, cuts[1], strict=True)]
-    inside = n.w.pad(inside, (*lead, *low), (*lead, *high), 0)
-    turned = n.w.op("reverse", weight, dims=tuple(range(2, 2 + rank)))
-    inner = floordiv(own[0], groups)
-    turned = n.w.reshape(turned, [groups, inner, own[1], *kernel])
-    turned = n.w.transpose(turned, [0, 2, 1, *range(3, 3 + rank)])
+    inside, before, behind = cropped(n, inside, low, high)
+    inside = n.w.pad(inside, (*lead, *before), (*lead, *behind), 0)
+    turned, inner = turned_weights(n, groups), floordiv(own[0], groups)
     wide = n.w.reshape(inside, [shape[0], groups, inner, *shape_of(inside.type)[2:]])
     held = Windows(tuple(kernel), (1,) * rank, tuple(dilations), (0,) * rank, (0,) * rank, tuple(count))
     out, taps = [f"o{k}" for k in range(rank)], [f"k{k}" for k in range(rank)]
