@@ -32,8 +32,12 @@ def followed(texts: Texts, remark: tcpx.Diagnostic) -> Texts | None:
 
 
 def _instead_in_schedule(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Texts:
-    schedule = _of(texts)
-    return replace(texts, schedule=_put(schedule, remark.schedule, match["text"]))
+    lines = _put(_of(texts), remark.schedule, match["text"]).splitlines(keepends=True)
+    if match["gone"] and remark.schedule is not None:
+        more = match["text"].count("\n") + remark.schedule.line - (remark.schedule.end_line or remark.schedule.line)
+        left_out = {line + (more if line > remark.schedule.line else 0) for line in _numbers(match["gone"])}
+        lines = [line for number, line in enumerate(lines, 1) if number not in left_out]
+    return replace(texts, schedule="".join(lines))
 
 
 def _instead_in_payload(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Texts:
@@ -77,7 +81,10 @@ def _without(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Tex
 
 Change = Callable[[Texts, tcpx.Diagnostic, "re.Match[str]"], Texts]
 FORMS: tuple[tuple[str, Change], ...] = (
-    (r"in place of this statement of the schedule write:\n(?P<text>.*)", _instead_in_schedule),
+    (
+        r"in place of this statement of the schedule write(, without (?P<gone>[^:]*))?:\n(?P<text>.*)",
+        _instead_in_schedule,
+    ),
     (r"in place of this statement of the payload write:\n(?P<text>.*)", _instead_in_payload),
     (r"in place of (?P<moved>lines? [^\n]*) of the payload write before line (?P<at>\d+):\n(?P<text>.*)", _before_loop),
     (r"give it the schedule:\n(?P<text>.*)", _whole),

@@ -155,7 +155,7 @@ def statement_times(
     for run in kernel:
         _add(run, found.setdefault(run.statement, StatementTime()), threads, origins)
     for time in found.values():
-        time.near = time.sites.traffic(_held(target.l1)) / rate_of(target, "l2") / threads
+        time.near = time.sites.traffic(held(target.l1)) / rate_of(target, "l2") / threads
         time.again = time.sites.lines_again(target.l2) * LINE_CYCLES / threads
         time.memory = max(time.near, time.again, _memory_time(time.sites, target, threads))
         touched = time.sites.footprint()
@@ -165,23 +165,23 @@ def statement_times(
     return found
 
 
-def _held(capacity: int) -> int:
+def held(capacity: int) -> int:
     """Bytes of which a cache still has most: where they are a little more than its size, a few of its sets overflow."""
     return capacity + capacity // 8
 
 
 def _time_of_bytes(touched: int, moved: int, target: Target, threads: int) -> float:
     """The cycles in which so many bytes are moved from and to the smallest level that has room for what is touched."""
-    if touched <= _held(target.l1):
+    if touched <= held(target.l1):
         return 0.0
-    level = "l2" if touched <= _held(target.l2) else "l3" if touched <= _held(target.l3) else "memory"
+    level = "l2" if touched <= held(target.l2) else "l3" if touched <= held(target.l3) else "memory"
     return moved / (rate_of(target, level) * threads)
 
 
 def _memory_time(sites: Sites, target: Target, threads: int) -> float:
     """The cycles in which bytes arrive from beyond the second cache."""
     levels = {"l3": target.l2, "memory": target.l3}
-    return max(sites.traffic(_held(size)) / rate_of(target, level) for level, size in levels.items()) / threads
+    return max(sites.traffic(held(size)) / rate_of(target, level) for level, size in levels.items()) / threads
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from typing import Final
 from tcpx.costs.dependence import Dependence
 from tcpx.costs.footprint import LINE_CYCLES, WRITTEN
 from tcpx.costs.loop_cycles import crowded
-from tcpx.costs.statement_times import StatementTime, statement_times
+from tcpx.costs.statement_times import StatementTime, held, statement_times
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.costs.work import Place, PlaceWork
 from tcpx.payload.evaluator import bind_strides
@@ -141,12 +141,12 @@ class _Judged:
         touched, reads = max(1, time.sites.footprint()), time.read_bytes()
         for buffer, size in reads.items() if time.memory > time.compute else ():
             writer = next((earlier for earlier in reversed(self.before) if buffer in earlier.stored), None)
-            if writer is None:
+            if writer is None or size <= held(self.target.l1):
                 continue
             both = sum(bytes_ for other, bytes_ in reads.items() if other in writer.loaded and other is not buffer)
             spared = (size + WRITTEN * size + both) / touched * time.least_memory
             fused = max(writer.compute + time.compute, writer.memory + time.memory - spared)
-            after = max(0.0, fused - writer.total)
+            after = max(0.0, fused - writer.total, time.total - spared)  # what overlaps then is no gain of its own
             yield Candidate(causes.PASSES, self._place(), after, f"{size:,} bytes of %{buffer.name}")
 
     def _read_again(self) -> Iterator[Candidate]:

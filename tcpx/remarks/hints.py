@@ -30,6 +30,8 @@ class Hint:
     notes: tuple[str, ...] = ()
     payload: PayloadEdit | None = None
     schedule: ast.File | None = None
+    is_removal: bool = False
+    """Whether it removes what the cause names: where the kernel is then no faster, the cause was none."""
 
     @property
     def key(self) -> tuple[str, Location | None, PayloadEdit | None]:

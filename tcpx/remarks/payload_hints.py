@@ -85,6 +85,12 @@ class PayloadHints:
         folded = [op for op in read if not isinstance(op, Const) and any(v.defining_op for v in op.operands)]
         return {op.name: constant[op] for op in folded if op.name and self._reaches(op, constant[op], places)}
 
+    def read_by(self, at: Location | None) -> dict[str, Location | None]:
+        """The names and places of the operations whose results the statement at a place reads."""
+        op = self._op_at(at)
+        made = [value.defining_op for value in op.operands] if op is not None else []
+        return {each.name: each.location for each in made if each is not None and each.operands}
+
     def _reaches(self, op: Operation, cone: set[Location | None], places: set[Location | None]) -> bool:
         """Whether what a value is computed of is computed at one of the places, or is read there."""
         readers = {user.location for value in op.results for user in value.users}

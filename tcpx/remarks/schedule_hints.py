@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Self
 
 from tcpx.costs.visits import Run
 from tcpx.interp.trace import TraceEntry
 from tcpx.payload.diagnostics import Location
+from tcpx.payload.ops.gml_st import Loop
 from tcpx.records import frozen
 from tcpx.remarks import causes
 from tcpx.remarks.causes import Cause
-from tcpx.remarks.edits import ScheduleEdit, import_of, position, statements_of
+from tcpx.remarks.edits import Position, ScheduleEdit, import_of, position, statements_of
 from tcpx.remarks.hints import Hint, lines_named, listed
 from tcpx.remarks.tile_sizes import Sizes, entry_of, fewer_rows, fitting, more_rows, resized
 from tcpx.transform.language import syntax as ast
@@ -85,6 +86,28 @@ class GivenSchedule:
         names = statement.names if isinstance(statement, ast.Let) else (self._new_name("packed"),)
         let = ast.Let(names, replace(call, arguments=tuple(kept)), location=statement.location)
         return self._in_place(statement, [print_statement(let), f"constant_fold({names[0]})"])
+
+    def fused(
+        self, written: Mapping[str, Location | None], runs: Sequence[Run], kernel: Sequence[Run]
+    ) -> Iterator[Hint]:
+        """Operations with these names and places that these runs read, each computed in the outermost loop of the
+        runs, as written, and without what schedules it elsewhere."""
+        places = {place.entry.index: place for place in self._places_of(runs)}
+        loops = [trip.loop for run in runs for trip in run.trips if isinstance(trip.loop, Loop)]
+        at = places.get(entry_of(loops[0])) if loops else None
+        if at is None or not isinstance(at.statement, ast.Let) or at.statement is not at.outermost:
+            return
+        needed = {position(place.outermost) for place in places.values()}
+        for name, location in written.items():
+            lines = [
+                print_statement(at.statement),
+                f'fuse(match one "{name}" in {self.root}, into: {at.statement.names[0]})',
+            ]
+            own = self._places_of([run for run in kernel if any(op.written_at == location for op in run.ops)])
+            those = [place.outermost for place in own if position(place.outermost) not in needed]
+            yield replace(self._in_place(at.statement, lines), is_removal=True)
+            if those:
+                yield replace(self._in_place(at.statement, lines, self._with_users(those)), is_removal=True)
 
     def _of_cause(self, cause: Cause, at: Location | None, runs: Sequence[Run], places: list[Place]) -> Iterator[Hint]:
         if cause is causes.PADDING:
@@ -161,13 +184,19 @@ class GivenSchedule:
         fusions = [place for place in places if place.entry.transform == "fuse"]
         those = [place for place in fusions if dict(place.entry.bound).get("target") in names] or fusions
         if those:
-            yield self._without([place.statement for place in those])
+            yield replace(self._without([place.statement for place in those]), is_removal=True)
 
-    def _in_place(self, statement: ast.Statement, lines: Sequence[str]) -> Hint:
-        """Statements to write in place of one of the schedule."""
-        edit = ScheduleEdit({position(statement): statements_of(lines, self.root)})
-        text = "\n".join(("in place of this statement of the schedule write:", *lines))
+    def _in_place(self, statement: ast.Statement, lines: Sequence[str], left_out: Sequence[ast.Statement] = ()) -> Hint:
+        """Statements to write in place of one of the schedule, without others."""
+        gone = {line for each in left_out for line in _lines_of(each)}
+        edit = ScheduleEdit({**dict.fromkeys(self._at(gone), ()), position(statement): statements_of(lines, self.root)})
+        without = f", without {lines_named(gone)}" if gone else ""
+        text = "\n".join((f"in place of this statement of the schedule write{without}:", *lines))
         return Hint(text, statement.location, schedule=edit.of(self.program.main.file))
+
+    def _at(self, lines: Container[int]) -> list[Position]:
+        """The places of all that stands in these lines."""
+        return [position(node) for node in ast.walk(self.schedule) if node.location.line in lines]
 
     def _left_out(self, runs: Sequence[Run], first: Sequence[str] = ()) -> Hint:
         """All that schedules these runs, left to the default schedule."""
@@ -197,9 +226,8 @@ class GivenSchedule:
             parts.append("\n".join(("as its first statement write:", *first)))
         text = listed(parts) if lines else listed(parts).replace("it with", "the schedule with", 1)
         shown = next((each for each in left_out if not _is_match(each)), None)
-        nodes = [node for node in ast.walk(self.schedule) if node.location.line in lines]
         edit = ScheduleEdit(
-            {position(node): () for node in nodes},
+            dict.fromkeys(self._at(lines), ()),
             statements_of(first, self.root) if first else (),
             statements_of([last], self.root) if last else (),
             [import_of(imports)] if imports else (),

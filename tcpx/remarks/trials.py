@@ -39,7 +39,8 @@ def remarks_on(
     trials = _Trials(trial if most else None, most)
     found = findings(module, payload, target, threads)
     repairs = {id(each): trials.repair(each, written, payload) for each in sorted(found, key=lambda each: -each.factor)}
-    return [_remark(each) for each in _once([repairs[id(each)] for each in found])]
+    said = [repair for each in found if (repair := repairs[id(each)]) is not None]
+    return [_remark(each) for each in _once(said)]
 
 
 @dataclass(slots=True)
@@ -50,10 +51,11 @@ class _Trials:
     most: int
     known: dict[object, float | None] = field(default_factory=dict[object, float | None])
 
-    def repair(self, found: Finding, written: Written, payload: PayloadWork) -> Repair:
+    def repair(self, found: Finding, written: Written, payload: PayloadWork) -> Repair | None:
         """The first hint that gives most of what the statement loses; else the one that gives most, if that is
-        something; else the direction."""
+        something; else the direction. None where nothing helps, though what the cause names was removed."""
         best: tuple[float, Hint] | None = None
+        is_disproved = False
         lost = found.cycles * (1 - 1 / found.factor)
         hints = written.hints(found.cause, found.place, found.runs, found.kernel, payload)
         for hint in (hint for hint in hints if hint.fix):
@@ -61,12 +63,13 @@ class _Trials:
                 notes = (*hint.notes, "whether this helps was not tried")
                 return Repair(found, replace(hint, fix=Direction(hint.fix), notes=notes), found.factor)
             after = self._cycles(hint)
+            is_disproved |= hint.is_removal and after is not None
             if after is not None and found.cycles - after >= LEAST_REPAIRED * lost and (not best or after < best[0]):
                 best = after, hint
             if best is not None and found.cycles - best[0] >= ENOUGH * lost:
                 break
         if best is None:
-            return Repair(found, Hint(direction(found)), found.factor)
+            return None if is_disproved else Repair(found, Hint(direction(found)), found.factor)
         return Repair(found, best[1], found.cycles / max(best[0], 1.0))
 
     def _cycles(self, hint: Hint) -> float | None:

@@ -30,6 +30,8 @@ class Written:
         statements = PayloadHints(self.module, payload) if self.module is not None else None
         if cause is causes.CONSTANT_WORK:
             yield from self._folded(statements, at, runs, kernel)
+        if cause is causes.PASSES and self.given is not None and statements is not None:
+            yield from self.given.fused(statements.read_by(at), runs, kernel)
         if self.given is not None:
             yield from self.given.hints(cause, at, runs, kernel)
         if statements is not None:

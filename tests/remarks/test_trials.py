@@ -88,6 +88,41 @@ schedule s(root: func) {
 }
 """
 
+OF_TWO = """\
+func @f(%x: tensor<4000000xf32>) -> tensor<4000000xf32> {
+  %a = tcp.multiply_add(%x, 0.1, 0.2) : tensor<4000000xf32>
+  %b = tcp.multiply_add(%a, 0.3, 0.3) : tensor<4000000xf32>
+  tcp.return(%b)
+}
+"""
+EACH_ALONE = """\
+language 2
+schedule s(root: func) {
+  let a = match one "a" in root
+  let b = match one "b" in root
+  let i = tile(b, [d0: 4 * lanes(f32)])
+  vectorize(i)
+  vectorize(a)
+}
+"""
+SMALL = """\
+func @f(%x: tensor<2048xf32>, %w: tensor<40x2048xf32>) -> tensor<40xf32> {
+  %s, %l = tcp.cumsum(%x) {dim = 0} : tensor<2048xf32>, tensor<f32>
+  %y = tcp.matvec(%w, %s) : tensor<40xf32>
+  tcp.return(%y)
+}
+"""
+ROWS = """\
+language 2
+schedule s(root: func) {
+  let y = match one "y" in root
+  let i = tile(y, [m: 4])
+  let k = tile(y, [k: 4 * lanes(f32)])
+  vectorize(k)
+  hoist_accumulator(y, out_of: k)
+}
+"""
+
 
 def remarks(payload: str, schedule: str | None = None, target: str = "zen4") -> list[tcpx.Diagnostic]:
     given = None if schedule is None else tcpx.parse_schedule(schedule)
@@ -194,3 +229,23 @@ def test_slow_products_are_named(sizes: str, tile: str, means: str, fix: str, le
 def test_spills_that_the_core_hides_are_none(rows: int) -> None:
     payload = PRODUCT.replace("13x", f"{9 * rows}x").replace("x40x", "x256x")
     assert not remarks(payload, TWO_DIMS.replace("m: 6", f"m: {rows}"))
+
+
+def test_a_temporary_is_computed_where_it_is_read() -> None:
+    (remark,) = remarks(OF_TWO, EACH_ALONE)
+    assert remark.fix == (
+        "in place of this statement of the schedule write, without lines 3 and 7:\n"
+        "let i = tile(b, [d0: 4 * lanes(f32)])\n"
+        'fuse(match one "a" in root, into: i)'
+    )
+    assert remark.schedule is not None
+    assert remark.schedule.line == 5
+    texts = followed(Texts(OF_TWO, EACH_ALONE), remark)
+    assert texts is not None
+    assert not remarks(texts.payload, texts.schedule)
+    assert remark.factor == pytest.approx(2.0, rel=0.05)
+
+
+def test_a_temporary_that_the_first_cache_holds_is_no_cause() -> None:
+    """Fused, it would be computed while rows arrive: that is no reason to compute it for each of them."""
+    assert not [remark for remark in remarks(SMALL, ROWS) if "beyond the caches" in remark.message]
