@@ -9,11 +9,13 @@ from tcpx.payload.diagnostics import ParseError, ScheduleError, ScheduleWarning,
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.remarks.edits import edited_payload, edited_program
-from tcpx.remarks.finding import kernel_cycles
+from tcpx.remarks.finding import Model, kernel_cycles
 from tcpx.remarks.hints import Hint
+from tcpx.remarks.notes import with_notes
 from tcpx.remarks.request import PayloadWork
 from tcpx.remarks.schedule_hints import GivenSchedule
 from tcpx.remarks.trials import remarks_on
+from tcpx.remarks.tried_fixes import TriedFixes
 from tcpx.remarks.written import Written
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
@@ -72,5 +74,7 @@ def run_and_judge(
 
     written = original.module if original is not None else None
     texts = Written(written, GivenSchedule.of(program, run.trace.entries))
-    run.trace.remarks += remarks_on(run.module, payload, target, threads, texts, trial)
+    model = Model(run.module, payload, target, threads)
+    said = remarks_on(model, payload, texts, trial)
+    run.trace.remarks[:] = with_notes(run.trace.remarks, said, model, TriedFixes(program, model.whole, trial))
     return run

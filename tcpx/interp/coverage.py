@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Final
 
 from tcpx.interp.state import State
 from tcpx.interp.trace import Trace
@@ -17,9 +16,6 @@ from tcpx.payload.types import TensorType, Type, VectorType
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.language import syntax as ast
-
-MOST_NAMED: Final = 8
-"""Operations that a remark names."""
 
 
 @frozen
@@ -68,36 +64,30 @@ def coverage_of(state: State) -> Coverage:
     )
 
 
-def scalar_remark(state: State) -> Diagnostic | None:
-    """A remark on operations that are computed one element at a time in a function where others are on vectors.
+def scalar_remarks(state: State) -> list[Diagnostic]:
+    """Remarks on operations that are computed one element at a time in a function where others are on vectors.
 
     What is left of peeled loops is meant to be, what is only moved computes nothing, and what has `lanes` is computed
     by vectors, in memory.
     """
     ops = [op for func in state.module.reached(state.func) for op in func.walk()]
     if not any(isinstance(result.type, VectorType) for op in ops for result in op.results):
-        return None
+        return []
     scalar: dict[str, Tileable] = {}
     for op in ops:
         if _computes(op) and isinstance(op, Tileable) and _has_elements(op.results[0].type):
             scalar.setdefault(op.name.split("~")[0], op)
-    if not scalar:
-        return None
-    names = [f"%{name}" for name in scalar]
-    first = next(iter(scalar.values()))
-    shown = names[:MOST_NAMED]
-    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return Diagnostic(
-        f"{', '.join(shown)}{more}: computed one element at a time, beside operations on vectors",
-        Kind.WARNING,
-        payload=first.written_at,
-        required="`vectorize` of a loop round them, or `fuse` into one that is vectorized",
-        found=_whereabouts(first, state),
-        notes=tuple(
-            f"%{name} at {op.written_at}: {_whereabouts(op, state)}" for name, op in list(scalar.items())[1:MOST_NAMED]
-        ),
-        cause="scalar",
-    )
+    return [
+        Diagnostic(
+            f"%{name} is computed one element at a time, beside operations on vectors",
+            Kind.WARNING,
+            payload=op.written_at,
+            required="`vectorize` of a loop round it, or `fuse` into one that is vectorized",
+            found=_whereabouts(op, state),
+            cause="scalar",
+        )
+        for name, op in scalar.items()
+    ]
 
 
 def _has_elements(type_: Type) -> bool:

@@ -5,7 +5,7 @@ from typing import Final
 
 from tcpx.interp.called import CalledFunctions
 from tcpx.interp.contract import check_contract
-from tcpx.interp.coverage import Coverage, coverage_of, scalar_remark
+from tcpx.interp.coverage import Coverage, coverage_of, scalar_remarks
 from tcpx.interp.declared_knobs import schedule_parameter
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
@@ -124,8 +124,7 @@ def _run(called: ast.Schedule, state: State, is_lowered: bool) -> Run:
         state.overrides.check_all_matched()
         if not is_lowered:
             verify_module(state.module)
-        scalar = scalar_remark(state) if not state.program.is_default else None
-        state.trace.remarks += [scalar] if scalar is not None else []
+        state.trace.remarks += scalar_remarks(state) if not state.program.is_default else []
     except BaseException:
         state.rewriter.rollback(START)
         raise

@@ -29,6 +29,10 @@ MOST_FACTOR: Final = 100
 """A larger factor is no figure that a model knows."""
 MOST: Final = 2
 """Remarks on a statement."""
+LEAST_NOTED: Final = 0.05
+"""The part of the modelled time of a kernel that is lost by what a step of a schedule or of the lowering noted."""
+LEAST_FALLBACK: Final = 1.25
+"""How many times as fast a statement would be at the limit of the machine, of which a recipe fell back to another."""
 LEAST_COPIED: Final = 4096
 """Bytes that a statement copies element by element."""
 

@@ -1,9 +1,11 @@
 """What a payload and a schedule are once a hint is followed."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
+from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Module
 from tcpx.payload.text.parser import parse_print
 from tcpx.payload.text.printer import print_func, print_module
@@ -56,6 +58,29 @@ def statements_of(lines: Sequence[str], root: str) -> Sequence[ast.Statement]:
     text = "\n".join((f"language {NEWEST}", f"schedule s({root}: func) {{", *lines, "}\n"))
     schedule = parse_schedule(text, FILE).items[-1]
     return schedule.body.statements if isinstance(schedule, ast.Schedule) else ()
+
+
+def with_argument(file: ast.File, place: Location, text: str) -> ast.File | None:
+    """The file with an argument, `tail: pad`, in the call at a place; None where the text is no argument, or no call is
+    there."""
+    if not re.fullmatch(r"\w+: \w+", text):
+        return None
+    (example,) = statements_of([f"f({text})"], "root")
+    if not isinstance(example, ast.Do):
+        return None
+    (argument,) = example.call.arguments
+    changed = False
+
+    def change(node: object) -> object:
+        nonlocal changed
+        if not isinstance(node, ast.Call) or position(node) != (place.line, place.column):
+            return node
+        changed = True
+        kept = [each for each in node.arguments if each.name != argument.name]
+        return replace(node, arguments=(*kept, argument))
+
+    new = replace(file, items=tuple(ast.rebuilt(file.items, change)))
+    return new if changed else None
 
 
 def import_of(line: str) -> ast.Item:

@@ -57,25 +57,64 @@ class Candidate:
     found: str
 
 
-def findings(module: Module, payload: PayloadWork, target: Target, threads: int) -> list[Finding]:
-    """The slow statements of a lowered module, in its order, each with the cause that costs most."""
-    kernel, times = _modelled(module, payload.sizes, target, threads)
-    work = payload.places.account(payload.asked, kernel)
-    whole = sum(time.total for time in times.values())
-    found: list[Finding] = []
-    before: list[StatementTime] = []
-    for statement, time in times.items():
-        judged = _Judged(time, work.get(statement, {}), payload, target, threads, before)
-        for those in (judged.specific(), judged.passes(), judged.general()):
-            worst = _worst(those, time.total, whole)
-            own = [run for run in kernel if run.statement == statement] if worst else []
-            for each in worst:
-                factor = whole / max(whole - time.total + each.after, 1e-9)
-                found.append(Finding(statement, each.cause, each.place, factor, each.found, own, kernel, whole))
-            if worst:
-                break
-        before.append(time)
-    return found
+class Model:
+    """The statements of a lowered module, how long each takes, and what makes it slow."""
+
+    def __init__(self, module: Module, payload: PayloadWork, target: Target, threads: int) -> None:
+        self.kernel, times = _modelled(module, payload.sizes, target, threads)
+        self._owners = payload.places.bodies
+        work = payload.places.account(payload.asked, self.kernel)
+        before: list[StatementTime] = []
+        self._judged: dict[Statement, _Judged] = {}
+        for statement, time in times.items():
+            self._judged[statement] = _Judged(time, work.get(statement, {}), payload, target, threads, tuple(before))
+            before.append(time)
+        self.whole = sum(time.total for time in times.values())
+
+    def findings(self) -> list[Finding]:
+        """The slow statements, in their order, each with the cause that costs most."""
+        found: list[Finding] = []
+        for statement, judged in self._judged.items():
+            total = judged.time.total
+            for those in (judged.specific(), judged.passes(), judged.general()):
+                worst = _worst(those, total, self.whole)
+                own = [run for run in self.kernel if run.statement == statement] if worst else []
+                for each in worst:
+                    factor = self.whole / max(self.whole - total + each.after, 1e-9)
+                    where = statement, each.cause, each.place
+                    found.append(Finding(*where, factor, each.found, own, self.kernel, self.whole))
+                if worst:
+                    break
+        return found
+
+    def statements_at(self, place: Place) -> list[Statement]:
+        """The statements that compute something for a place of the payload."""
+        if place is None:
+            return []
+        of = {place, *(inner for inner, owner in self._owners.items() if owner == place)}
+        at = (run.statement for run in self.kernel if any(op.written_at in of for op in run.ops))
+        return list(dict.fromkeys(at))
+
+    def cycles_of(self, statement: Statement) -> float:
+        """How long a statement takes."""
+        return self._judged[statement].time.total
+
+    def beyond_limit(self, statement: Statement, least: float) -> float:
+        """The cycles of a statement beyond the least that the machine needs, where they are so many times as many."""
+        judged = self._judged[statement]
+        (at_best,) = judged.general()
+        return judged.time.total - at_best.after if judged.time.total >= least * at_best.after else 0.0
+
+    def padding(self, statement: Statement) -> float:
+        """The cycles of a statement on padding."""
+        judged = self._judged[statement]
+        return max((judged.time.total - each.after for each in judged.padding()), default=0.0)
+
+    def on_single_elements(self, statement: Statement, place: Place) -> float:
+        """The cycles of a statement that single elements of a place lose."""
+        time = self._judged[statement].time
+        lost = sum(time.places.get(what, {}).get(place, 0.0) for what in ("scalar", "copies", "combined", "waits"))
+        return time.total - time.without(lost)
 
 
 def kernel_cycles(module: Module, sizes: Mapping[str, int], target: Target, threads: int) -> float:
@@ -124,7 +163,7 @@ class _Judged:
 
     def specific(self) -> Iterator[Candidate]:
         """What is known to be spared."""
-        yield from self._padding()
+        yield from self.padding()
         yield from self._recomputation()
         yield from self._constant_work()
         yield from self._single_elements()
@@ -173,7 +212,7 @@ class _Judged:
         place = max(self.work, key=lambda place: self.work[place].issued, default=None)
         return place or next((place for places in self.time.places.values() for place in places if place), None)
 
-    def _padding(self) -> Iterator[Candidate]:
+    def padding(self) -> Iterator[Candidate]:
         """What is issued beyond what is asked for, and not computed twice."""
         in_order = self.payload.in_order
         excess = {

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tcpx.costs.visits import Statement
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
-from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED
 from tcpx.remarks.directions import direction
-from tcpx.remarks.finding import Finding, findings
+from tcpx.remarks.finding import Finding, Model
 from tcpx.remarks.hints import Hint, listed
 from tcpx.remarks.request import PayloadWork
 from tcpx.remarks.written import Written
-from tcpx.target import Target
 
 Trial = Callable[[Hint], float | None]
 """The cycles of the kernel once a hint is followed; None where the changed schedule or payload is refused."""
@@ -26,21 +25,29 @@ class Repair:
     found: Finding
     hint: Hint
     factor: float
-    also: tuple[str, ...] = ()
+    also: tuple[Finding, ...] = ()
 
 
-def remarks_on(
-    module: Module, payload: PayloadWork, target: Target, threads: int, written: Written, trial: Trial | None
-) -> list[Diagnostic]:
+@frozen
+class Said:
+    """A remark, and the statements that it is about."""
+
+    remark: Diagnostic
+    statements: frozenset[Statement]
+
+
+def remarks_on(model: Model, payload: PayloadWork, written: Written, trial: Trial | None) -> list[Said]:
     """A remark for each slow statement of a lowered module; one for several that the same change repairs."""
     known = written.module
     operations = sum(1 for _ in known.walk()) if known is not None else MOST_SCHEDULED_AGAIN + 1
     most = min(MOST_TRIED, MOST_SCHEDULED_AGAIN // max(operations, 1))
     trials = _Trials(trial if most else None, most)
-    found = findings(module, payload, target, threads)
+    found = model.findings()
     repairs = {id(each): trials.repair(each, written, payload) for each in sorted(found, key=lambda each: -each.factor)}
     said = [repair for each in found if (repair := repairs[id(each)]) is not None]
-    return [_remark(each) for each in _once(said)]
+    return [
+        Said(_remark(each), frozenset(found.statement for found in (each.found, *each.also))) for each in _once(said)
+    ]
 
 
 @dataclass(slots=True)
@@ -87,8 +94,7 @@ def _once(repairs: Sequence[Repair]) -> list[Repair]:
     chosen: dict[int, Repair] = {}
     for group in groups.values():
         first = max(group, key=lambda repair: repair.found.factor)
-        others = [f"`{_name(each.found)}` {each.found.cause.means}" for each in group if each is not first]
-        chosen[id(first)] = replace(first, also=tuple(dict.fromkeys(others)))
+        chosen[id(first)] = replace(first, also=tuple(each.found for each in group if each is not first))
     return [chosen[id(repair)] for repair in repairs if id(repair) in chosen]
 
 
@@ -99,7 +105,8 @@ def _name(found: Finding) -> str:
 def _remark(repair: Repair) -> Diagnostic:
     found, hint, cause = repair.found, repair.hint, repair.found.cause
     factor = f"{repair.factor:.1f}" if repair.factor <= MOST_FACTOR else f"more than {MOST_FACTOR}"
-    also = (f"the same change repairs that {listed(repair.also)}",) if repair.also else ()
+    others = list(dict.fromkeys(f"`{_name(each)}` {each.cause.means}" for each in repair.also))
+    also = (f"the same change repairs that {listed(others)}",) if others else ()
     return Diagnostic(
         f"`{_name(found)}` {cause.means}: without that, the kernel would be {factor} times as fast",
         Kind.WARNING,

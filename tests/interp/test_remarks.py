@@ -228,11 +228,9 @@ def test_what_cannot_be_lowered_is_scheduled_again_without() -> None:
 def test_the_kernel_has_the_remarks() -> None:
     program = program_of_text(schedule(EACH.format("tile(mm, [q: 4])")))
     kernel = compile_kernel(parse(PAYLOAD), program, target="generic")
-    assert [remark.message.split(":")[0] for remark in kernel.remarks if not remark.factor] == [
-        "%a is left as it is",
-        "%b is left as it is",
-    ]
-    assert "warning: %b is left as it is" in str(kernel.report())
+    assert all(remark.factor > 1.05 for remark in kernel.remarks)
+    for name in "ab":
+        assert f"%{name} is left as it is: %{name} has no dim `q`" in str(kernel.report())
 
 
 @pytest.mark.parametrize("target", ["mm.rhs", "count"])
@@ -364,12 +362,12 @@ def test_a_consumer_in_tiles_of_the_loop_fused_into(body: str) -> None:
 VECTORIZED = "let i, j = tile(mm, [m: 6, n: 16], tail: pad)\ntile(mm, [k: 1])\nvectorize(j)"
 
 
-def test_what_stays_scalar_beside_vectors_is_one_remark() -> None:
+def test_what_stays_scalar_beside_vectors_has_a_remark() -> None:
     (remark,) = remarks(f'{ONE}{VECTORIZED}\nlet b = match one "b" in root\ntile(b, [m: 4])')
-    assert remark.message == "%b: computed one element at a time, beside operations on vectors"
+    assert remark.message == "%b is computed one element at a time, beside operations on vectors"
     assert remark.payload is not None
     assert remark.payload.line == 3
-    assert remark.required == "`vectorize` of a loop round them, or `fuse` into one that is vectorized"
+    assert remark.required == "`vectorize` of a loop round it, or `fuse` into one that is vectorized"
     assert remark.found == "the loop b/m1, made at <schedule>:8:1, which no `vectorize` reaches"
 
 
@@ -383,10 +381,9 @@ def test_all_of_them_are_named() -> None:
         "(%e)", "(%x)"
     )
     payload = f"func @f(%x: tensor<64xf32>) -> tensor<64xf32> {{\n{rows}  tcp.return(%e9)\n}}"
-    (remark,) = remarks('let e = match one "e0" in root\nlet i = tile(e, [d0: 16])\nvectorize(i)', payload)
-    assert remark.message.startswith("%e1, %e2, %e3, %e4, %e5, %e6, %e7, %e8 and 1 more: ")
-    assert remark.notes[0] == "%e2 at <text>:4:3: no statement touched it"
-    assert len(remark.notes) == 7
+    found = remarks('let e = match one "e0" in root\nlet i = tile(e, [d0: 16])\nvectorize(i)', payload)
+    assert [remark.message.split()[0] for remark in found] == [f"%e{k}" for k in range(1, 10)]
+    assert {remark.found for remark in found} == {"no statement touched it"}
 
 
 @pytest.mark.parametrize(
