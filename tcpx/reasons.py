@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from tcpx.api import CompileRequest, lowered
+from tcpx.api import CompileRequest, lowered, program_or_default
 from tcpx.cells import text_cell
 from tcpx.costs.bounds import bound_of
 from tcpx.costs.nests import InnerLoop, Nest, nests_of
@@ -17,11 +17,14 @@ from tcpx.payload.sizes import Symbol
 from tcpx.plurals import counted
 from tcpx.quantities import amount, percent
 from tcpx.records import brief, frozen
+from tcpx.remarks.causes import LEAST_NOTED
+from tcpx.remarks.next_steps import NextSteps
 from tcpx.remarks.request import typical_sizes
 from tcpx.suggestions import did_you_mean
 from tcpx.target import Target, load_target
 from tcpx.target.cores import core_named
 from tcpx.transform.language.embedded import Schedulable
+from tcpx.transform.language.loader import Program
 
 _LEVELS = {"l1": "L1", "l2": "L2", "l3": "L3", "memory": "memory"}
 LEAST = 0.01
@@ -158,13 +161,19 @@ def why(
     """
     module = module_of(module)
     chosen = load_target(target)
-    run = lowered(CompileRequest(module, schedule, params), chosen, threads, is_judged=False)
-    func = run.module.main
-    counted_as = _sizes(func, mapping_of(sizes, "sizes", '{"N": 64}') if sizes is not None else {})
-    every = nests_of(func, chosen, threads, counted_as)
+    given: Mapping[str, object] = mapping_of(sizes, "sizes", '{"N": 64}') if sizes is not None else {}
+    program = program_or_default(schedule)
+
+    def nests_with(program: Program) -> tuple[FuncOp, dict[str, int], list[Nest]]:
+        run = lowered(CompileRequest(module, program, params), chosen, threads, is_judged=False)
+        known = _sizes(run.module.main, given)
+        return run.module.main, known, nests_of(run.module.main, chosen, threads, known)
+
+    func, counted_as, every = nests_with(program)
     nests = _by_statement(every)
-    total = sum(held.cycles for held in every)
+    total = _cycles(every)
     core = core_named(chosen.core)
+    steps = NextSteps(program, total, lambda changed: _cycles(nests_with(changed)[2]))
     return Why(
         func.name,
         chosen.name,
@@ -172,7 +181,7 @@ def why(
         core.is_described,
         counted_as,
         total,
-        tuple(_why_of(runs, total) for runs in _chosen(nests, nest, func.name)),
+        tuple(_why_of(runs, total, steps) for runs in _chosen(nests, nest, func.name)),
     )
 
 
@@ -264,20 +273,22 @@ def _chosen(nests: list[list[Nest]], name: str, kernel: str) -> list[list[Nest]]
     return kept
 
 
-def _why_of(runs: list[Nest], total: float) -> WhyNest:
+def _why_of(runs: list[Nest], total: float, steps: NextSteps) -> WhyNest:
     """The statement, by its longest run."""
     nest = max(runs, key=lambda held: held.cycles)
     loops = sorted(nest.loops, key=lambda inner: inner.cycles * inner.iterations, reverse=True)
     share = _cycles(runs) / total if total else 0.0
-    held = tuple(_loop(inner, nest.cycles) for inner in loops)
+    held = tuple(_loop(inner, nest.cycles, steps) for inner in loops)
     return WhyNest(nest.function, nest.name, len(runs), nest.cycles, share, held)
 
 
-def _loop(inner: InnerLoop, total: float) -> WhyLoop:
+def _loop(inner: InnerLoop, total: float, steps: NextSteps) -> WhyLoop:
     iteration, bound = inner.iteration, bound_of(inner)
+    share = inner.cycles * inner.iterations / total if total else 0.0
+    step = steps.best_of(bound.steps) if share >= LEAST_NOTED else None
     return WhyLoop(
         inner.loop.name or inner.loop.opcode,
-        inner.cycles * inner.iterations / total if total else 0.0,
+        share,
         inner.iterations,
         inner.cycles,
         iteration.ports,
@@ -289,5 +300,5 @@ def _loop(inner: InnerLoop, total: float) -> WhyLoop:
         inner.transfer,
         iteration.spilled,
         bound.what,
-        bound.next,
+        bound.next if step is None else f"{bound.next}; {step}",
     )

@@ -1,11 +1,12 @@
 """What bounds an innermost loop, and what to try next."""
 
+from collections.abc import Iterator
 from math import ceil
 from typing import Final
 
 from tcpx.costs.loop_cycles import DIVIDER
 from tcpx.costs.nests import InnerLoop
-from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.gml_st import Loop, trip_count
 from tcpx.records import frozen
 
 LEVELS: Final = {"l2": "L2", "l3": "L3", "memory": "memory bandwidth"}
@@ -26,11 +27,22 @@ _SCALAR_BITS: Final = 128
 
 
 @frozen
+class Step:
+    """A statement about a loop of the operation with this name; `{loop}` in its text is the handle of the loop."""
+
+    name: str
+    dim: str
+    text: str
+
+
+@frozen
 class Bound:
-    """What a loop takes its time for, and a step that changes it."""
+    """What a loop takes its time for, what changes it, and statements of a schedule that may, the likeliest
+    first."""
 
     what: str
     next: str
+    steps: tuple[Step, ...] = ()
 
 
 def bound_of(inner: InnerLoop) -> Bound:
@@ -53,7 +65,9 @@ def bound_of(inner: InnerLoop) -> Bound:
     if iteration.spilled:
         most = "spilled"
     found = _BOUNDS[most](inner) if most in _BOUNDS else _computing(inner)
-    return Bound(found.what, "the loop takes one element at a time: `vectorize`") if _is_scalar(inner) else found
+    if _is_scalar(inner):
+        return Bound(found.what, "the loop takes one element at a time: `vectorize`", found.steps)
+    return found
 
 
 def _is_scalar(inner: InnerLoop) -> bool:
@@ -74,16 +88,33 @@ def _waiting(inner: InnerLoop) -> Bound:
     chain = " -> ".join(_shortened(iteration.chain))
     what = f"the latency of the chain {chain}{', through memory' if iteration.through_memory else ''}"
     times = max(2, ceil(iteration.latency / max(iteration.throughput, 1e-9)))
-    outer = _outer_name(inner.loop)
+    jams = tuple(_jams(inner.loop, times))
     if iteration.through_memory or iteration.store_cycles:  # what is carried is stored in each iteration: a scan
-        advice = f"`scan_in_lanes`, or {times} rows at once: `unroll_and_jam({outer}, factor: {times})`"
-        return Bound(what, advice)
+        return Bound(what, f"`scan_in_lanes`, or {times} rows at once", jams)
     first = f"`vectorize`, and {times}" if _is_scalar(inner) else f"{times}"
     return Bound(
         what,
-        f"{first} such chains at once: a register tile of {times} times as many results (`tile`, or"
-        f" `unroll_and_jam({outer}, factor: {times})`), or `split_reduction` with {times} times the `factor`",
+        f"{first} such chains at once: a register tile of {times} times as many results (`tile`), or"
+        f" `split_reduction` with {times} times the `factor`",
+        jams,
     )
+
+
+def _jams(loop: Loop, times: int) -> Iterator[Step]:
+    """The loops round a loop, several iterations of each at once: so many, or as many next to that as divide them."""
+    for outer in (op for op in loop.ancestors() if isinstance(op, Loop)):
+        count = trip_count(outer)
+        divisors = [k for k in range(2, 2 * times + 1) if isinstance(count, int) and count >= k and count % k == 0]
+        factor = min(divisors, key=lambda k: (k < times, abs(k - times)), default=None)
+        if factor is not None:
+            yield from _step(outer, f"unroll_and_jam({{loop}}, factor: {factor})")
+
+
+def _step(loop: Loop, text: str) -> Iterator[Step]:
+    """A statement about a loop that a step made: its name is that of an operation and of a dim, with a number."""
+    name, _, dim = loop.name.partition("/")
+    if dim[-1:].isdigit():
+        yield Step(name.partition("~")[0], dim[:-1], text)
 
 
 def _shortened(chain: tuple[str, ...]) -> list[str]:
@@ -141,8 +172,8 @@ def _storing(inner: InnerLoop) -> Bound:
 
 
 def _entering(inner: InnerLoop) -> Bound:
-    name = inner.loop.name or inner.loop.opcode
-    return Bound("the front end", f"fewer instructions: `unroll({name}, factor: 4, explicit: false)`, wider vectors")
+    steps = tuple(_step(inner.loop, "unroll({loop}, factor: 4, explicit: false)"))
+    return Bound("the front end", "fewer instructions: `unroll`, or wider vectors", steps)
 
 
 def _filling(inner: InnerLoop) -> Bound:

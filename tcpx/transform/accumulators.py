@@ -45,18 +45,18 @@ def carry_out_of(ctx: TransformContext, op: Operation, loop: Loop) -> None:
                 fix=Direction("hoist before `parallelize`, or do without `parallel`"),
             )
         if isinstance(inner.destinations[index].type, TensorType):
-            hoist_accumulator(ctx, inner, index, partial(_cause, ctx, op, inner))
+            hoist_accumulator(ctx, inner, index, partial(_cause, ctx, op, inner, loop))
 
 
-def _cause(ctx: TransformContext, op: Operation, loop: Loop) -> ScheduleError | None:
-    """Why no iteration of a loop can hand the accumulator to the next: the loop steps another dim, or its body has
-    several copies of the operation."""
+def _cause(ctx: TransformContext, op: Operation, loop: Loop, out_of: Loop | None = None) -> ScheduleError | None:
+    """Why no iteration of a loop, in that `out_of` which the accumulator is to be carried, can hand it to the next: the
+    loop steps another dim, or its body has several copies of the operation."""
     if not isinstance(op, Structured):
         return None
     parallel = [it.name for it in op.iterators() if it.kind is IteratorKind.PARALLEL]
     stepped = next((dim for dim in parallel if loop in loops_stepping(op, dim)), None)
     if stepped is not None:
-        return _steps_no_reduction(ctx, op, loop, stepped)
+        return _steps_no_reduction(ctx, op, loop, stepped, out_of or loop)
     copies = [other for other in loop.walk() if set(other.origins) & set(op.origins)]
     if len(copies) < 2:
         return None
@@ -69,11 +69,15 @@ def _cause(ctx: TransformContext, op: Operation, loop: Loop) -> ScheduleError | 
     )
 
 
-def _steps_no_reduction(ctx: TransformContext, op: Structured, loop: Loop, dim: str) -> ScheduleError:
+def _steps_no_reduction(ctx: TransformContext, op: Structured, loop: Loop, dim: str, out_of: Loop) -> ScheduleError:
     name = ctx.name_of(op)
     reduced = [it.name for it in op.iterators() if it.is_reduction]
     tiled = next((each for each in reduced if loops_stepping(op, each)), None)
     fix = f"`hoist_accumulator({name}, out_of: {name}.loop({tiled}))`" if tiled is not None else None
+    if any(out_of in loops_stepping(op, each) for each in reduced):
+        fix = Direction(
+            f"{_wider(ctx, op, out_of)} in place of the `vectorize` that made {loop.name} inside of {out_of.name}"
+        )
     if tiled is None and reduced:
         fix = Direction(f"tile a reduction dim before `vectorize`, as in `tile({name}, [{reduced[-1]}: 1])`")
     return ctx.fail(
@@ -83,6 +87,19 @@ def _steps_no_reduction(ctx: TransformContext, op: Structured, loop: Loop, dim: 
         found=f"`{dim}` is parallel",
         fix=fix,
     )
+
+
+def _wider(ctx: TransformContext, op: Structured, loop: Loop) -> str:
+    """The `vectorize` of a whole tile whose reduction a loop steps: of the loop round that."""
+    name = ctx.name_of(op)
+    around = next((outer for outer in loop.ancestors() if isinstance(outer, Loop)), None)
+    parallel = [it.name for it in op.iterators() if it.kind is IteratorKind.PARALLEL]
+    dim = next((each for each in parallel if around in loops_stepping(op, each)), None)
+    if dim is None:
+        return (
+            f"tile `{parallel[-1]}` round {loop.name} and `vectorize` that loop" if parallel else "`vectorize` a loop"
+        )
+    return f"`vectorize({name}.loop({dim}))`"
 
 
 def _carried_out_of(value: Value, loop: Loop) -> list[tuple[Loop, int]]:
