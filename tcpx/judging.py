@@ -11,7 +11,7 @@ from tcpx.records import frozen
 from tcpx.remarks.edits import edited_payload, edited_program
 from tcpx.remarks.finding import Model, kernel_cycles
 from tcpx.remarks.hints import Hint
-from tcpx.remarks.notes import with_notes
+from tcpx.remarks.notes import with_noted, with_reasons
 from tcpx.remarks.request import PayloadWork
 from tcpx.remarks.schedule_hints import GivenSchedule
 from tcpx.remarks.trials import remarks_on
@@ -74,7 +74,7 @@ def run_and_judge(
 
     written = original.module if original is not None else None
     texts = Written(written, GivenSchedule.of(program, run.trace.entries))
-    model = Model(run.module, payload, target, threads)
-    said = remarks_on(model, payload, texts, trial)
-    run.trace.remarks[:] = with_notes(run.trace.remarks, said, model, TriedFixes(program, model.whole, trial))
+    model, noted = Model(run.module, payload, target, threads), list(run.trace.remarks)
+    said = remarks_on(with_noted(model.findings(), noted, model), payload, texts, trial)
+    run.trace.remarks[:] = with_reasons(noted, said, model, TriedFixes(program, model.whole, trial))
     return run

@@ -94,6 +94,13 @@ WAITS: Final = Cause(
     "results that do not depend on each other",
     "compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_jam`",
 )
+FALLBACK: Final = Cause(
+    "fallback",
+    LEAST_FALLBACK,
+    "is not computed as the schedule tries first",
+    "the first of the recipes for it",
+    "`tcpx explain --why` says what bounds each of its loops",
+)
 COMBINES: Final = Cause(
     "below_limit",
     1.5,

@@ -17,6 +17,7 @@ from tcpx.remarks.causes import (
     LEAST_COPIED,
     LEAST_FACTOR,
     LEAST_GAIN,
+    LEAST_NOTED,
     LEAST_SHARE,
     LEAST_TIME,
     MOST,
@@ -78,11 +79,10 @@ class Model:
             total = judged.time.total
             for those in (judged.specific(), judged.passes(), judged.general()):
                 worst = _worst(those, total, self.whole)
-                own = [run for run in self.kernel if run.statement == statement] if worst else []
                 for each in worst:
-                    factor = self.whole / max(self.whole - total + each.after, 1e-9)
-                    where = statement, each.cause, each.place
-                    found.append(Finding(*where, factor, each.found, own, self.kernel, self.whole))
+                    found.append(
+                        self._finding(statement, each, self.whole / max(self.whole - total + each.after, 1e-9))
+                    )
                 if worst:
                     break
         return found
@@ -95,26 +95,19 @@ class Model:
         at = (run.statement for run in self.kernel if any(op.written_at in of for op in run.ops))
         return list(dict.fromkeys(at))
 
-    def cycles_of(self, statement: Statement) -> float:
-        """How long a statement takes."""
-        return self._judged[statement].time.total
-
-    def beyond_limit(self, statement: Statement, least: float) -> float:
-        """The cycles of a statement beyond the least that the machine needs, where they are so many times as many."""
+    def lost(self, statement: Statement, cause: Cause, place: Place) -> Finding | None:
+        """What a statement loses by a cause at a place, which somebody noted; None if that is next to nothing."""
         judged = self._judged[statement]
-        (at_best,) = judged.general()
-        return judged.time.total - at_best.after if judged.time.total >= least * at_best.after else 0.0
+        after, found = judged.without(cause, place)
+        total = judged.time.total
+        if total - after < max(LEAST_NOTED * self.whole, LEAST_TIME) or total < cause.least * after:
+            return None
+        factor = self.whole / max(self.whole - total + after, 1e-9)
+        return self._finding(statement, Candidate(cause, place, after, found), factor)
 
-    def padding(self, statement: Statement) -> float:
-        """The cycles of a statement on padding."""
-        judged = self._judged[statement]
-        return max((judged.time.total - each.after for each in judged.padding()), default=0.0)
-
-    def on_single_elements(self, statement: Statement, place: Place) -> float:
-        """The cycles of a statement that single elements of a place lose."""
-        time = self._judged[statement].time
-        lost = sum(time.places.get(what, {}).get(place, 0.0) for what in ("scalar", "copies", "combined", "waits"))
-        return time.total - time.without(lost)
+    def _finding(self, statement: Statement, each: Candidate, factor: float) -> Finding:
+        own = [run for run in self.kernel if run.statement == statement]
+        return Finding(statement, each.cause, each.place, factor, each.found, own, self.kernel, self.whole)
 
 
 def kernel_cycles(module: Module, sizes: Mapping[str, int], target: Target, threads: int) -> float:
@@ -173,6 +166,19 @@ class _Judged:
         yield from self._lost(causes.SPILLS, "spills")
         yield from self._lost(causes.DIVISIONS, "divisions")
         yield from self._read_again()
+
+    def without(self, cause: Cause, place: Place) -> tuple[float, str]:
+        """The time without padding, without what single elements of a place lose, or, for any other cause, at the limit
+        of the machine; and what was found."""
+        time = self.time
+        if cause is causes.PADDING:
+            least = min(self.padding(), key=lambda each: each.after, default=None)
+            return (least.after, least.found) if least is not None else (time.total, "")
+        if cause is causes.SCALAR:
+            lost = sum(time.places.get(what, {}).get(place, 0.0) for what in ("scalar", "copies", "combined", "waits"))
+            return time.without(lost), _part(lost / time.compute) if lost else ""
+        (at_best,) = self.general()
+        return at_best.after, at_best.found
 
     def passes(self) -> Iterator[Candidate]:
         """What earlier statements wrote and this one waits for: without, neither writes or reads it."""

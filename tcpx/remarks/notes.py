@@ -9,65 +9,56 @@ from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Direction
 from tcpx.remarks import causes
-from tcpx.remarks.causes import LEAST_FALLBACK, LEAST_NOTED, LEAST_TIME, MOST_FACTOR
-from tcpx.remarks.finding import Model
+from tcpx.remarks.finding import Finding, Model
 from tcpx.remarks.trials import Said
 from tcpx.remarks.tried_fixes import TriedFixes
 
-FALLBACK: Final = "fallback"
-_JUDGED: Final = (FALLBACK, causes.SCALAR.name, causes.PADDING.name, causes.ELEMENT_COPY.name)
+_JUDGED: Final = {cause.name: cause for cause in (causes.FALLBACK, causes.SCALAR, causes.PADDING)}
 
 
-def with_notes(noted: Iterable[Diagnostic], said: Sequence[Said], model: Model, fixes: TriedFixes) -> list[Diagnostic]:
+def is_judged(note: Diagnostic, model: Model) -> bool:
+    """Whether a model knows what a note costs."""
+    return note.cause in _JUDGED and not note.factor and bool(model.statements_at(note.payload))
+
+
+def with_noted(found: Sequence[Finding], noted: Iterable[Diagnostic], model: Model) -> list[Finding]:
+    """What is found to be slow, and what notes say of other nests where that costs something."""
+    every = list(found)
+    for note in (note for note in noted if is_judged(note, model)):
+        statements = model.statements_at(note.payload)
+        if not any(each.statement in statements and _is_reason(note, each.cause.name) for each in every):
+            more = (model.lost(each, _JUDGED[note.cause], note.payload) for each in statements)
+            every += [each for each in more if each is not None]
+    return every
+
+
+def with_reasons(
+    noted: Iterable[Diagnostic], said: Sequence[Said], model: Model, fixes: TriedFixes
+) -> list[Diagnostic]:
     """The notes that stand for themselves, in their order, then the remarks of the model, with the other notes."""
     alone: list[Diagnostic] = []
     remarks = [each.remark for each in said]
     for note in noted:
-        if note.cause not in _JUDGED or note.factor:
-            alone.append(note)
-            continue
-        fixed = fixes.of(note)
-        k = next((k for k, each in enumerate(said) if _is_about(note, each, model)), None)
-        if k is not None:
-            remarks[k] = _with_reason(remarks[k], fixed)
-        else:
-            judged = _judged(fixed, model)
-            is_asked_for = note.cause == FALLBACK and fixes.is_of_reader(note)  # the schedule says `else remark`
-            alone += [judged] if judged is not None else [fixed] if is_asked_for else []
+        statements = model.statements_at(note.payload)
+        about = (k for k, each in enumerate(said) if not each.statements.isdisjoint(statements))
+        k = next((k for k in about if _is_reason(note, said[k].remark.cause)), None)
+        if k is not None and not note.factor:
+            remarks[k] = _with_reason(remarks[k], fixes.of(note))
+        elif not is_judged(note, model) or (note.cause == causes.FALLBACK.name and fixes.is_of_reader(note)):
+            alone.append(note)  # the schedule itself says `else remark`, fast or not
     return alone + remarks
 
 
-def _is_about(note: Diagnostic, said: Said, model: Model) -> bool:
-    """Whether a remark is about the nest of a note, and what that says is a reason for it."""
-    is_of_cause = note.cause in (FALLBACK, said.remark.cause)
-    return is_of_cause and not said.statements.isdisjoint(model.statements_at(note.payload))
+def _is_reason(note: Diagnostic, cause: str) -> bool:
+    """Whether what a note says is a reason for a cause."""
+    return note.cause in (causes.FALLBACK.name, cause)
 
 
 def _with_reason(remark: Diagnostic, note: Diagnostic) -> Diagnostic:
     """A remark with what a note says, and its fix where that is text and the remark knows none."""
     where = f"{note.schedule}: " if note.schedule is not None else ""
-    needed = f", which takes {note.required}" if note.cause == FALLBACK and note.required else ""
+    needed = f", which takes {note.required}" if note.cause == causes.FALLBACK.name and note.required else ""
     reason = f"{where}{note.message}{needed}"
     if note.factor and isinstance(remark.fix, Direction):
         remark = replace(remark, fix=note.fix, factor=note.factor, schedule=note.schedule)
     return remark if reason in remark.notes else replace(remark, notes=(*remark.notes, reason))
-
-
-def _judged(note: Diagnostic, model: Model) -> Diagnostic | None:
-    """A note with the factor of the kernel without what it says; itself where the model does not know its place, None
-    where next to nothing is lost."""
-    statements = model.statements_at(note.payload)
-    if not statements or note.cause == causes.ELEMENT_COPY.name:
-        return note
-    if note.cause == FALLBACK:
-        spared = sum(model.beyond_limit(each, LEAST_FALLBACK) for each in statements)
-    elif note.cause == causes.PADDING.name:
-        spared = sum(model.padding(each) for each in statements)
-    else:
-        spared = sum(model.on_single_elements(each, note.payload) for each in statements)
-    if spared < max(LEAST_NOTED * model.whole, LEAST_TIME):
-        return None
-    factor = note.factor or round(min(model.whole / max(model.whole - spared, 1e-9), MOST_FACTOR), 3)
-    worst = max(statements, key=model.cycles_of)
-    said = f"without that, the kernel would be {factor:.2g} times as fast"
-    return replace(note, notes=(*note.notes, said), factor=factor, statement=tuple(worst))

@@ -8,7 +8,7 @@ from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
 from tcpx.records import frozen
 from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED
 from tcpx.remarks.directions import direction
-from tcpx.remarks.finding import Finding, Model
+from tcpx.remarks.finding import Finding
 from tcpx.remarks.hints import Hint, listed
 from tcpx.remarks.request import PayloadWork
 from tcpx.remarks.written import Written
@@ -36,13 +36,12 @@ class Said:
     statements: frozenset[Statement]
 
 
-def remarks_on(model: Model, payload: PayloadWork, written: Written, trial: Trial | None) -> list[Said]:
+def remarks_on(found: Sequence[Finding], payload: PayloadWork, written: Written, trial: Trial | None) -> list[Said]:
     """A remark for each slow statement of a lowered module; one for several that the same change repairs."""
     known = written.module
     operations = sum(1 for _ in known.walk()) if known is not None else MOST_SCHEDULED_AGAIN + 1
     most = min(MOST_TRIED, MOST_SCHEDULED_AGAIN // max(operations, 1))
     trials = _Trials(trial if most else None, most)
-    found = model.findings()
     repairs = {id(each): trials.repair(each, written, payload) for each in sorted(found, key=lambda each: -each.factor)}
     said = [repair for each in found if (repair := repairs[id(each)]) is not None]
     return [

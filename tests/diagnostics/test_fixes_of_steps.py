@@ -73,6 +73,11 @@ STEPS = {
         MLP, f"{TILED}vectorize(i)\nhoist_accumulator(mm, out_of: j)",
         "mm/n1 steps `n` of %mm, which is not a reduction dim", "`hoist_accumulator(mm, out_of: mm.loop(k))`",
     ),
+    "vectorized inside of the reduction": (
+        MLP, f"{TILED}vectorize(mm)\nhoist_accumulator(mm, out_of: mm.loop(k))",
+        "mm/n2 steps `n` of %mm, which is not a reduction dim",
+        "`vectorize(mm.loop(m))` in place of the `vectorize` that made mm/n2 inside of mm/k1",
+    ),
     "no reduction dim is tiled": (
         MLP, f"{MM}let j, i = {PADDED}\nvectorize(i)\nhoist_accumulator(mm, out_of: i)",
         "mm/m1 steps `m` of %mm, which is not a reduction dim",

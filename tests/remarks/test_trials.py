@@ -249,3 +249,38 @@ def test_a_temporary_is_computed_where_it_is_read() -> None:
 def test_a_temporary_that_the_first_cache_holds_is_no_cause() -> None:
     """Fused, it would be computed while rows arrive: that is no reason to compute it for each of them."""
     assert not [remark for remark in remarks(SMALL, ROWS) if "beyond the caches" in remark.message]
+
+
+LANES = """\
+func @f(%x: tensor<8000xsi8>, %y: tensor<8000xsi8>) -> tensor<8000xsi8> {
+  %z = tcp.pow(%x, %y) : tensor<8000xsi8>
+  tcp.return(%z)
+}
+"""
+OTHERWISE = """\
+language 2
+schedule s(root: func) {
+  for y in match any matmul in root { try { tile(y, [q: 4]) } else remark y }
+}
+"""
+SMALL_PRODUCT = PRODUCT.replace("13x", "2x").replace("256x", "4x").replace("x256", "x4")
+
+
+def test_what_a_step_noted_is_a_reason_of_the_remark_on_its_nest() -> None:
+    (remark,) = tcpx.remarks_of(tcpx.parse(LANES), target="zen4")
+    assert remark.cause == "scalar"
+    assert remark.factor > 2
+    assert remark.notes == ("tcp.pow of si8 is computed lane by lane",)
+    (remark,) = tcpx.remarks_of(tcpx.parse(PRODUCT), tcpx.parse_schedule(OTHERWISE), target="zen4")
+    assert remark.notes == (
+        "<schedule>:3:45: %y is left as it is: %y has no dim `q`, which takes a dim of tcp.matmul: m, n, k",
+    )
+    assert isinstance(remark.fix, str)
+    assert not isinstance(remark.fix, Direction)
+
+
+def test_a_note_on_what_takes_no_time_is_none_unless_the_schedule_says_remark() -> None:
+    small = LANES.replace("8000", "40")
+    assert not tcpx.remarks_of(tcpx.parse(small), target="zen4")
+    (note,) = tcpx.remarks_of(tcpx.parse(SMALL_PRODUCT), tcpx.parse_schedule(OTHERWISE), target="zen4")
+    assert (note.message, note.factor) == ("%y is left as it is: %y has no dim `q`", 0.0)
