@@ -6,11 +6,14 @@ from typing import Final
 from tcpx.costs.vector_forms import is_on_elements, on_vectors
 from tcpx.costs.visits import Run
 from tcpx.payload.diagnostics import Direction
+from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.memory import At
+from tcpx.payload.sizes import evaluate, symbols
 from tcpx.payload.types import dtype_of
-from tcpx.remarks.causes import ELEMENT_COPY, SCALAR
+from tcpx.remarks.causes import ELEMENT_COPY, PADDING, SCALAR
 from tcpx.remarks.finding import Finding
 from tcpx.remarks.hints import listed
+from tcpx.remarks.tile_sizes import waste
 
 COMPUTE: Final = "compute"
 _WORD: Final = 32
@@ -31,7 +34,24 @@ def direction(found: Finding) -> Direction:
             return Direction(f"no change is known that helps: {_without(found, lacking)}")
         if any(isinstance(op, At) for run in found.runs for op in run.ops):
             return Direction("no change is known that helps: elements of another array say where it reads or writes")
-    return Direction(found.cause.fix)
+    return _whole_tiles(found) if found.cause is PADDING else Direction(found.cause.fix)
+
+
+def _whole_tiles(found: Finding) -> Direction:
+    """How tiles come to divide sizes: of a symbol by its declaration, unless it is less than a tile; of a size by other
+    tiles. Nothing, where no step of a schedule made the tiles."""
+    trips = [(trip, run) for run in found.runs for trip in run.trips]
+    wasted = {trip.loop: run for trip, run in trips if isinstance(trip.loop, Loop) and waste(trip, run) > 1}
+    for loop, run in wasted.items():
+        names = sorted({symbol.name for symbol in symbols(loop.var.upper - loop.var.lower)})
+        step = evaluate(loop.var.step, run.sizes)
+        if names and all(run.sizes[name] >= step for name in names):
+            return Direction(f"declare {listed([f'`{name} multiple_of {step}`' for name in names])}")
+        if names:
+            return Direction(f"write the size of {listed([f'`{name}`' for name in names])} in place of the symbol")
+    if any(loop.steps for loop in wasted):
+        return Direction("tile by divisors of the sizes")
+    return Direction("no change is known that helps: no tile of a schedule is what is padded")
 
 
 def _without(found: Finding, lacking: Sequence[str]) -> str:

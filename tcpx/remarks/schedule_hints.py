@@ -205,7 +205,10 @@ class GivenSchedule:
         used = {name for each in mine for name in _used(each)}
         matched = {name for each in self.schedule.body.statements if _is_match(each) for name in _bound(each) & used}
         those = [*mine, *(each for each in self.schedule.body.statements if _used(each) & matched)]
-        return self._without(those, first=first)
+        made = {entry_of(trip.loop) for run in runs for trip in run.trips if isinstance(trip.loop, Loop)}
+        tiles = [place.statement for place in found if place.entry.index in made and place.outermost in those]
+        hint = self._without(those, first=first)
+        return replace(hint, place=tiles[0].location) if tiles else hint
 
     def _without(self, statements: Sequence[ast.Statement], *, is_rest: bool = True, first: Sequence[str] = ()) -> Hint:
         """The schedule without these statements and those that need what they name, with `first` ones; what nothing

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
+from tcpx.costs.footprint import Trip
 from tcpx.costs.visits import Run
 from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.ops.vector import Write
@@ -30,16 +31,21 @@ def fitting(runs: Sequence[Run], entries: Container[int]) -> Iterator[Sizes]:
     for run in runs:
         for trip in run.trips:
             loop = trip.loop
-            if isinstance(loop, Loop) and entry_of(loop) in entries and _extent(loop, run) > 0:
-                waste = trip.count * _step(loop, run) / _extent(loop, run)
-                if waste > wastes.get(loop, (1.0, run))[0]:
-                    wastes[loop] = waste, run
+            if isinstance(loop, Loop) and entry_of(loop) in entries and waste(trip, run) > wastes.get(loop, (1.0,))[0]:
+                wastes[loop] = waste(trip, run), run
     choices = {loop: _balanced(loop, run, runs) for loop, (_, run) in wastes.items()}
     for entry in dict.fromkeys(map(entry_of, choices)):
         own = {loop: sizes for loop, sizes in choices.items() if entry_of(loop) == entry}
         for each in zip_longest(*own.values()):
             sizes = [known[-1] if size is None else size for known, size in zip(own.values(), each, strict=True)]
             yield dict(zip(own, sizes, strict=True))
+
+
+def waste(trip: Trip, run: Run) -> float:
+    """How many times as long as what they cover the tiles of a loop are."""
+    loop = trip.loop
+    extent = _extent(loop, run) if isinstance(loop, Loop) else 0
+    return trip.count * _step(loop, run) / extent if isinstance(loop, Loop) and extent > 0 else 1.0
 
 
 def _balanced(loop: Loop, run: Run, runs: Sequence[Run]) -> list[int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from tcpx.costs.visits import Statement
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
 from tcpx.records import frozen
-from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED
+from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED, Cause
 from tcpx.remarks.directions import direction
 from tcpx.remarks.finding import Finding
 from tcpx.remarks.hints import Hint, listed
@@ -26,6 +26,8 @@ class Repair:
     hint: Hint
     factor: float
     also: tuple[Finding, ...] = ()
+    instead_of: tuple[Cause, ...] = ()
+    """The causes of other remarks on the statement with a fix in the schedule: each is made instead of the others."""
 
 
 @frozen
@@ -45,7 +47,8 @@ def remarks_on(found: Sequence[Finding], payload: PayloadWork, written: Written,
     repairs = {id(each): trials.repair(each, written, payload) for each in sorted(found, key=lambda each: -each.factor)}
     said = [repair for each in found if (repair := repairs[id(each)]) is not None]
     return [
-        Said(_remark(each), frozenset(found.statement for found in (each.found, *each.also))) for each in _once(said)
+        Said(_remark(each), frozenset(found.statement for found in (each.found, *each.also)))
+        for each in _as_alternatives(_once(said))
     ]
 
 
@@ -97,6 +100,20 @@ def _once(repairs: Sequence[Repair]) -> list[Repair]:
     return [chosen[id(repair)] for repair in repairs if id(repair) in chosen]
 
 
+def _as_alternatives(repairs: Sequence[Repair]) -> list[Repair]:
+    """With the causes of those whose fix is for the same statement."""
+    fixed: dict[Statement, list[Cause]] = {}
+    for repair in repairs:
+        if repair.hint.schedule is not None and not isinstance(repair.hint.fix, Direction):
+            fixed.setdefault(repair.found.statement, []).append(repair.found.cause)
+    return [
+        replace(each, instead_of=tuple(cause for cause in known if cause is not each.found.cause))
+        if each.found.cause in (known := fixed.get(each.found.statement, []))
+        else each
+        for each in repairs
+    ]
+
+
 def _name(found: Finding) -> str:
     return found.statement.name or f"@{found.statement.function}"
 
@@ -106,6 +123,9 @@ def _remark(repair: Repair) -> Diagnostic:
     factor = f"{repair.factor:.1f}" if repair.factor <= MOST_FACTOR else f"more than {MOST_FACTOR}"
     others = list(dict.fromkeys(f"`{_name(each)}` {each.cause.means}" for each in repair.also))
     also = (f"the same change repairs that {listed(others)}",) if others else ()
+    instead = tuple(
+        f"an alternative to the fix where it {other.means}: make one of them" for other in repair.instead_of
+    )
     return Diagnostic(
         f"`{_name(found)}` {cause.means}: without that, the kernel would be {factor} times as fast",
         Kind.WARNING,
@@ -113,7 +133,7 @@ def _remark(repair: Repair) -> Diagnostic:
         payload=hint.replaced_at or found.place,
         required=cause.required,
         found=found.found,
-        notes=(*hint.notes, *also),
+        notes=(*hint.notes, *also, *instead),
         fix=hint.fix,
         cause=cause.name,
         factor=round(min(repair.factor, MOST_FACTOR), 3),
