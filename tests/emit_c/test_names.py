@@ -14,12 +14,22 @@ from hypothesis import strategies as st
 
 import tcpx
 from tcpx.emit_c.kernel import build_kernel
-from tcpx.emit_c.printer.names import Names, in_comment, mangle, mangle_external
+from tcpx.emit_c.printer.names import LONGEST_SHARED, Names, in_comment, mangle, mangle_external
 from tcpx.emit_c.printer.reserved import RESERVED
 from tcpx.payload.diagnostics import Location
 from tests.emit_c.payloads import GENERIC, MEMORY, MEMORY_CONSTANTS, module, reference
 
 HOSTILE = '*/ int main(void) { /* ??/ \\\n#error "x" // \u202e\N{SNOWMAN}\t%s'
+
+
+def test_a_variable_has_the_last_words_of_a_path() -> None:
+    """Each within 32 characters before its number. Functions, which others call, are not cut."""
+    path = "model/encoder/stages.2/layers.1/layer/convolution/Conv_output_0"
+    names = Names()
+    assert names.fresh(path) == "layer_convolution_Conv_output_0"
+    assert names.fresh(path) == "layer_convolution_Conv_output_0_2"
+    assert names.fresh(mangle("stages/" + path), longest=LONGEST_SHARED) == mangle("stages/" + path)
+    assert names.fresh("q" * 40) == "q" * 32
 
 
 @pytest.mark.parametrize(

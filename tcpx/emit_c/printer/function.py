@@ -9,7 +9,7 @@ from tcpx.emit_c.printer.clocks import timed_kernel
 from tcpx.emit_c.printer.context import FunctionContext, KernelContext, Needs
 from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
-from tcpx.emit_c.printer.names import Names, in_comment, mangle_external, words_of
+from tcpx.emit_c.printer.names import LONGEST_SHARED, Names, in_comment, mangle_external, words_of
 from tcpx.emit_c.printer.scopes import INDENT, Line, Scope, without_unused, words_in
 from tcpx.emit_c.signature import (
     FIRST_ASSERTION,
@@ -72,7 +72,7 @@ def print_kernel(
     reserved: frozenset[str],
 ) -> tuple[PrintedFunction, KernelSignature]:
     """The C of a function, called as much like `name` as C allows, and what a caller has to know."""
-    c_name = file_names.fresh(mangle_external(name), _SUFFIXES)
+    c_name = file_names.fresh(mangle_external(name), _SUFFIXES, LONGEST_SHARED)
     names = Names(reserved | {c_name + suffix for suffix in _SUFFIXES} | set(kernel.c_names.values()))
     context = FunctionContext(func, kernel, target, threads, names)
     body, parameters = _body(context)
@@ -132,7 +132,7 @@ def print_callee(
     func: FuncOp, kernel: KernelContext, target: Target, threads: int, file_names: Names, reserved: frozenset[str]
 ) -> PrintedFunction:
     """The C of a function that the kernel calls, with sizes that it has checked."""
-    c_name = file_names.fresh(mangle_external(func.name))
+    c_name = file_names.fresh(mangle_external(func.name), longest=LONGEST_SHARED)
     names = Names(reserved | {c_name, *kernel.c_names.values()})
     context = FunctionContext(func, kernel, target, threads_of(func, threads), names)
     kernel.c_names[func], kernel.constants_of[func] = c_name, _constants(func, kernel)

@@ -10,16 +10,34 @@ _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _NOT_IN_WORDS = re.compile(r"[^A-Za-z0-9]+")
 LONGEST = 63
 """C11 5.2.4.1: the characters of an internal identifier that are sure to count."""
+LONGEST_SHARED = LONGEST - 8
+"""The same without a number and a suffix: the name of a function is no shorter than it must be, as others call it."""
+LONGEST_LOCAL = 32
+"""The characters of a variable's name before its number: paths of exported models make lines of 300 columns."""
 
 
 def mangle(text: str) -> str:
     """A C identifier that resembles `text`: `fc1/m1~tail` -> `fc1_m1_tail`. Different texts may give the same."""
-    word = _NOT_IN_WORDS.sub("_", text).strip("_")[: LONGEST - 8]
+    return _identifier(_words(text)[:LONGEST_SHARED])
+
+
+def _words(text: str) -> str:
+    return _NOT_IN_WORDS.sub("_", text).strip("_")
+
+
+def _identifier(word: str) -> str:
     if not word:
         return "v"
     if word[0].isdigit():
         word = f"v{word}"
     return f"{word}_" if is_reserved(word) else word
+
+
+def _last(words: str, longest: int) -> str:
+    """As many of the last words as fit: in a path, the last parts say the most."""
+    while len(words) > longest and "_" in words:
+        _, words = words.split("_", 1)
+    return words[:longest]
 
 
 def mangle_external(text: str) -> str:
@@ -45,9 +63,9 @@ class Names:
         self._numbers: dict[tuple[str, tuple[str, ...]], int] = {}
         """By beginning of a name and suffixes: the numbers up to this one are known to be taken."""
 
-    def fresh(self, text: str, suffixes: Iterable[str] = ("",)) -> str:
+    def fresh(self, text: str, suffixes: Iterable[str] = ("",), longest: int = LONGEST_LOCAL) -> str:
         """A new identifier for `text`; it is unused with every one of the suffixes."""
-        stem = mangle(text)
+        stem = _identifier(_last(_words(text), longest))
         ends = tuple(suffixes)
         name, number = stem, self._numbers.get((stem, ends), 1)
         while any(name + end in self._taken for end in ends):
