@@ -2,7 +2,8 @@
 
 `--compile` only fills the cache of kernels, so that a later run has the machine for itself while it measures.
 `--record` writes the factors into the table. `--judge` measures nothing: it says of which programs the remarks name a
-right cause, and where the factor of following them is within `WITHIN` of the one in the table.
+right cause, and where the factor of following them is within `WITHIN` of the one in the table. `--follow` applies the
+text of each hint and measures what that gives.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import Final
 import numpy as np
 
 import tcpx
+from benchmarks.slow_programs.factors import WITHIN, report_followed
 from benchmarks.slow_programs.programs import TABLE, Array, SlowProgram, slow_programs
 from benchmarks.slow_programs.timing import seconds_of
 from tcpx.remarks.causes import MOST_FACTOR
 
 LEAST_FACTOR: Final = 2.0
 PROCESSOR: Final = tcpx.load_target("native").name
-WITHIN: Final = 1.3
 
 
 def measured(program: SlowProgram, kernels: Sequence[tcpx.Kernel]) -> tuple[float, float]:
@@ -93,10 +94,14 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="compile, measure nothing")
     parser.add_argument("--record", action="store_true", help="write the factors into the table")
     parser.add_argument("--judge", action="store_true", help="compare the remarks with the table, measure nothing")
+    parser.add_argument("--follow", action="store_true", help="measure what following the hints gives")
     options = parser.parse_args()
     warnings.simplefilter("ignore", tcpx.ScheduleWarning)
     if options.judge:
         judge(slow_programs(options.pattern))
+        return
+    if options.follow:
+        report_followed(slow_programs(options.pattern))
         return
     factors: dict[str, float] = {}
     for program in slow_programs(options.pattern):

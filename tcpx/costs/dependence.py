@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_expressions import Dim, Size
 from tcpx.payload.size_traversal import variables
 from tcpx.payload.types import BufferType
-from tcpx.records import frozen
 
 NUMBERS: Final = 0
 """The origin of numbers and positions. Origins are sets of bits, which are joined by `|`."""
@@ -26,26 +24,30 @@ ARRAYS: Final = 1
 EVERYTHING: Final = -1
 """All bits: of what an operation does that says nothing of it, such as a kernel of another's."""
 ARGUMENTS: Final = 2
-"""The bit of what a call is given. Those beyond are the loops in whose iterations a value differs: `Dependence.bit`."""
+"""The bit of what a call is given."""
+CONTENTS: Final = ARRAYS | ARGUMENTS
+"""Both. The bits beyond are the loops in whose iterations a value differs: `Dependence.bit`."""
 
 
 Key = Value | str
 """What has an origin: a value, a buffer as a whole, or a bound size, by its name."""
 
 
-@frozen
-class _Rule:
+class _Rule(NamedTuple):
     """The origin of a key includes `constant`, and of the origins of some others the bits of `mask`."""
 
     target: Key
     sources: tuple[Key, ...]
-    constant: int = NUMBERS
-    mask: int = EVERYTHING
+    constant: int
+    mask: int
 
 
 class Dependence:
-    """The origins of all values of a module. A buffer is what is written to it. One pass over the module says which
-    origins include which; a rule is applied again when one of its sources has changed."""
+    """The origins of all values of a module. A buffer is what is written to it.
+
+    One pass over the module, in the order in which a call runs it, says which origins include which. Of the loops in
+    whose iterations a value differs, those round what reads it count. So most rules are applied once or twice.
+    """
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -53,18 +55,17 @@ class Dependence:
         self._written: set[Value] = set()
         self._bits: dict[str, int] = {}
         self._rules: list[_Rule] = []
-        self._calls: list[tuple[Value, Value, int]] = []
         for value in module.main.args:
             is_result = isinstance(value.type, BufferType) and value not in module.main.inputs
             self._origins[value] = NUMBERS if is_result else ARGUMENTS
-        reached = list(module.reached(module.main))
+        reached = module.reached(module.main)
         self._carried: dict[Value, int] = {}
         for func in reached:
             for memory, name in _carried_buffers(func):
-                self._carried[memory] = self._carried.get(memory, 0) | self.bit(name)
-        for func in reached:
-            self._block(func.body, 0)
-        self._through_calls()
+                self._carried[memory] = self._carried.get(memory, NUMBERS) | self.bit(name)
+        self._around = self._loops_round_calls(reached)
+        self._visited: set[FuncOp] = set()
+        self._function(module.main)
         self._settle()
 
     def bit(self, name: str) -> int:
@@ -86,6 +87,21 @@ class Dependence:
 
     # -- which origins include which -------------------------------------------------------------------------------
 
+    def _loops_round_calls(self, reached: Sequence[FuncOp]) -> dict[FuncOp, int]:
+        """The loops round the calls of each function, those of its callers, too."""
+        found = dict.fromkeys(reached, NUMBERS)
+        for func in reversed(reached):  # callers come before what they call
+            for call, callee in func.calls():
+                found[callee] |= found[func]
+                for outer in call.ancestors():
+                    found[callee] |= self.bit(outer.var.name) if isinstance(outer, Loop) else NUMBERS
+        return found
+
+    def _function(self, func: FuncOp) -> None:
+        if func not in self._visited:
+            self._visited.add(func)
+            self._block(func.body, self._around[func])
+
     def _stored(self, op: Write | Copy) -> tuple[tuple[Key, ...], int]:
         """What is stored; of a copy, where it is read, too."""
         keys, bits = self._sizes(op.part.offsets) if isinstance(op, Copy) else ((), NUMBERS)
@@ -105,51 +121,54 @@ class Dependence:
             bits |= self.bit(name)
         return keys, bits
 
-    def _add(self, target: Key, sources: Iterable[Key], constant: int = NUMBERS, mask: int = EVERYTHING) -> None:
-        self._rules.append(_Rule(target, tuple(sources), constant, mask))
+    def _add(self, target: Key, sources: Iterable[Key], around: int, constant: int = NUMBERS) -> None:
+        """What is computed in these loops, or, with none of them, as an argument is."""
+        self._rules.append(_Rule(target, tuple(sources), constant, around | CONTENTS))
 
-    def _store(self, value: Value, sources: Iterable[Key], constant: int = NUMBERS, mask: int = EVERYTHING) -> None:
+    def _store(self, value: Value, sources: Iterable[Key], around: int, constant: int = NUMBERS) -> None:
         memory = memory_of(value)
         self._written.add(memory)
-        self._add(memory, sources, constant, mask)
+        self._add(memory, sources, around, constant)
 
     def _block(self, block: Block, around: int) -> None:
         for op in block.ops:
             if isinstance(op, Write | Copy):
-                self._store(op.operands[1], *self._stored(op))
+                sources, bits = self._stored(op)
+                self._store(op.operands[1], sources, around, bits)
             elif _is_opaque(op):
                 for value in (*op.operands, *op.results):
-                    self._store(value, (), EVERYTHING)
+                    self._store(value, (), around, EVERYTHING)
             elif isinstance(op, StYield):
-                self._yield(op)
+                self._yield(op, around)
             elif isinstance(op, Loop):
                 self._loop(op, around)
             elif isinstance(op, Bind):
-                self._add(op.var.name, _all_sources(op.operands))
+                self._add(op.var.name, _all_sources(op.operands), around)
             elif op.callee is not None:
                 self._call(op, op.callee, around)
             elif op.regions:
                 for region in op.regions:
                     self._block(region, around)
-                self._branches(op)
+                self._branches(op, around)
             elif not isinstance(op, View):
                 self._compute(op, around)
 
     def _loop(self, loop: Loop, around: int) -> None:
         own = self.bit(loop.var.name)
-        for value, arg, result in zip(loop.operands, loop.body.args, loop.results, strict=False):
-            self._add(arg, _sources(value), own)
-            self._add(result, (arg,), mask=~own)
+        for value, arg in zip(loop.operands, loop.body.args, strict=False):
+            self._add(arg, _sources(value), around | own, own)
         self._block(loop.body, around | own)
+        for arg, result in zip(loop.body.args, loop.results, strict=False):
+            self._add(result, (arg,), around)
 
-    def _branches(self, op: Operation) -> None:
+    def _branches(self, op: Operation, around: int) -> None:
         """The results of an operation with regions depend on all that these compute, and on what chooses one."""
         if not op.results:
             return
         inner = [key for each in op.walk() if each is not op for key in _all_sources(each.results)]
         keys, bits = self._names(_names_in(op))
         for result in op.results:
-            self._add(result, (*_all_sources(op.operands), *inner, *keys), bits)
+            self._add(result, (*_all_sources(op.operands), *inner, *keys), around, bits)
 
     def _compute(self, op: Operation, around: int) -> None:
         if not op.results:
@@ -168,59 +187,47 @@ class Dependence:
             sources += keys
             origin |= bits
         for result in op.results:
-            self._add(result, sources, origin)
+            self._add(result, sources, around, origin)
 
-    def _yield(self, op: StYield) -> None:
+    def _yield(self, op: StYield, around: int) -> None:
         loop = op.parent_op
         if not isinstance(loop, Loop):
             return
         for value in op.operands[1:]:
             memory = memory_of(value)
             if memory.owner is loop.body:
-                self._add(memory, _sources(op.operands[0]))
+                self._add(memory, _sources(op.operands[0]), around)
 
     def _call(self, op: Operation, callee: FuncOp, around: int) -> None:
+        """What the callee is given, and what it writes to its arguments for its caller."""
         for value, arg in zip(op.operands, callee.args, strict=False):
-            self._add(arg, _sources(value))
-            self._calls.append((value, arg, around))
+            self._add(arg, _sources(value), around)
+        self._function(callee)
+        for value, arg in zip(op.operands, callee.args, strict=False):
+            if arg in self._written:
+                self._store(value, (arg,), NUMBERS, around)
         for result in op.results:
-            self._add(result, (), ARGUMENTS | around)
-
-    def _through_calls(self) -> None:
-        """What a function writes to an argument, its callers write."""
-        calls = self._calls
-        while written := [call for call in calls if call[1] in self._written]:
-            calls = [call for call in calls if call[1] not in self._written]
-            for value, arg, around in written:
-                self._store(value, (arg,), around, ARRAYS | ARGUMENTS)
+            self._add(result, (), around, ARGUMENTS | around)
 
     def _are_positions(self, name: str) -> bool:
         array = self._module.constants.get(name)
         return array is not None and array.ndim == 1 and len(np.unique(np.diff(array))) <= 1
 
     def _settle(self) -> None:
-        """Apply the rules, each again when a source of it has changed."""
-        rules, origins = self._rules, self._origins
-        readers: dict[Key, list[int]] = {}
-        for number, rule in enumerate(rules):
-            for key in rule.sources:
-                readers.setdefault(key, []).append(number)
-        waiting = deque(range(len(rules)))
-        is_waiting = bytearray(b"\x01") * len(rules)
-        while waiting:
-            number = waiting.popleft()
-            is_waiting[number] = 0
-            rule, origin = rules[number], NUMBERS
-            for key in rule.sources:
-                origin |= origins.get(key, NUMBERS)
-            known = origins.get(rule.target, NUMBERS)
-            found = known | rule.constant | (origin & rule.mask)
-            if found != known:
-                origins[rule.target] = found
-                again = [reader for reader in readers.get(rule.target, ()) if not is_waiting[reader]]
-                waiting.extend(again)
-                for reader in again:
-                    is_waiting[reader] = 1
+        """Apply the rules until they change nothing: after the first time, those whose sources have changed."""
+        origins, rules, changed = self._origins, self._rules, set[Key]()
+        while rules:
+            for target, sources, constant, mask in rules:
+                origin = NUMBERS
+                for key in sources:
+                    origin |= origins.get(key, NUMBERS)
+                known = origins.get(target, NUMBERS)
+                found = known | constant | (origin & mask)
+                if found != known:
+                    origins[target] = found
+                    changed.add(target)
+            rules = [rule for rule in self._rules if not changed.isdisjoint(rule.sources)]
+            changed.clear()
 
 
 def _sources(value: Value) -> list[Key]:

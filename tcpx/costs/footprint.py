@@ -6,6 +6,7 @@ the sum over buffers of what its sites touch while it and the loops inside run.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 
 from tcpx.payload.ir import Block, Operation, Value
@@ -20,9 +21,6 @@ WRITTEN = 2
 """How often a line is moved that is written: it comes, and goes back."""
 PREFETCHED = 1024
 """Bytes of a row from which the core fetches the next lines before they are read."""
-LINE_CYCLES = 12.0
-"""Cycles in which a line comes from L3 that no prefetch brings, beside others on their way: measured on a Zen 4, by
-products of 4 to 6 rows with a depth of 4096 and 16384."""
 
 
 @frozen
@@ -50,19 +48,43 @@ class Site:
     shape: tuple[int, ...]
     width: int
     shifts: list[list[int]]
+    strides: tuple[int, ...] = ()
+    """Bytes from an element to the next one in each dim."""
     moved: int = 1
     """How often its lines are moved each time."""
 
-    def bytes(self, inside: int) -> int:
-        """What is touched while loops from number `inside` on run."""
+    def _extents(self, inside: int) -> list[int]:
+        """The elements of each dim that are touched while loops from number `inside` on run, up to the last one."""
         moved = [sum(abs(shift[dim]) for shift in self.shifts[inside:]) for dim in range(len(self.low))]
-        extents = [
+        return [
             min(high - low + more, size)
             for low, high, more, size in zip(self.low, self.high, moved, self.shape, strict=True)
         ]
+
+    def bytes(self, inside: int) -> int:
+        """What is touched while loops from number `inside` on run."""
+        extents = self._extents(inside)
         if not extents:
             return self.width
         return prod(extents[:-1]) * max(extents[-1] * self.width, min(LINE, self.shape[-1] * self.width))
+
+    def sets(self, inside: int, sets: int) -> int:
+        """How many of the sets of a cache its lines fall into while these loops run: few where rows lie at a distance
+        that has a large power of two in it."""
+        extents = self._extents(inside)
+        if not extents:
+            return 1
+        row = max(1, min(sets, -(-extents[-1] * self.width // LINE)))
+        return _sets_of_rows(row, tuple(zip(extents[:-1], self.strides, strict=False)), sets)
+
+    def overflows(self, inside: int, capacity: int, ways: int) -> int:
+        """The sets of a cache of so many ways that its lines fall into while these loops run, if these do not hold them
+        until the loops run again; else 0."""
+        sets = sets_of(capacity, ways)
+        used = self.sets(inside, sets)
+        extents = self._extents(inside)
+        lines = prod(extents[:-1]) * max(1, -(-extents[-1] * self.width // LINE)) if extents else 1
+        return used if used < sets and lines > held(used * ways) else 0
 
     def _run(self) -> int:
         """The bytes that lie side by side of what the innermost loop touches in one run."""
@@ -107,7 +129,8 @@ class Sites:
             shape = tuple(max(0, evaluate(dim, sizes)) for dim in type_.shape)
             width = -(-type_.dtype.bits // 8)
             shifts = [_shift(tile.offsets, low, trip, sizes) for trip in trips]
-            self.found[key] = Site(value, trips, low, high, shape, width, shifts, moved)
+            strides = tuple(width * evaluate(stride, sizes) for stride in type_.strides)
+            self.found[key] = Site(value, trips, low, high, shape, width, shifts, strides, moved)
             return
         known.moved = max(known.moved, moved)
         known.low = list(map(min, known.low, low))
@@ -135,11 +158,19 @@ class Sites:
     def lines_again(self, capacity: int) -> float:
         """Lines of short rows that come once more from beyond a cache of this capacity while it runs: no prefetch
         brings them."""
-        if self.footprint() <= capacity:
-            return 0.0
-        footprints = self._footprints()
         short = (site for site in self.found.values() if site.trips and site.has_short_rows)
-        return sum(max(0.0, _fetched(site, footprints, capacity) - site.bytes(0)) / LINE for site in short)
+        fetched = self._fetched(capacity, 0)
+        return sum(max(0.0, fetched.get(id(site), 0.0) - site.bytes(0)) / LINE for site in short)
+
+    def lines_in_turn(self, capacity: int, ways: int) -> float:
+        """Lines that come into the sets of a cache that do not hold them, over the number of these sets: those of one
+        set come one after the other."""
+        found = 0.0
+        fetched = self._fetched(capacity, ways)
+        for site in self.found.values():
+            inner = [used for k in range(len(site.trips)) if (used := site.overflows(k, capacity, ways))]
+            found += fetched.get(id(site), 0.0) / LINE / inner[-1] if inner else 0.0
+        return found
 
     def _footprints(self) -> dict[Operation, int]:
         """The bytes that each loop touches while it runs."""
@@ -149,16 +180,49 @@ class Sites:
             found[loop] = _together(inside, lambda s, loop=loop: s.bytes(_position(s, loop)))
         return found
 
-    def by_loop(self, capacity: int) -> dict[Operation | None, float]:
-        """The same bytes, by the loop that a site is in."""
-        found: dict[Operation | None, float] = {}
-        if self.footprint() <= capacity:
-            return found
+    def _fetched(self, capacity: int, ways: int) -> dict[int, float]:
+        """The bytes of each site, by its id, that come from beyond a cache. With `ways`, that does not hold a
+        site either whose lines fall into too few of its sets."""
+        if self.footprint() <= capacity and not (
+            ways and any(site.overflows(0, capacity, ways) for site in self.found.values())
+        ):
+            return {}
         footprints = self._footprints()
-        for site in self.found.values():
+        return {id(site): _fetched(site, footprints, capacity, ways) for site in self.found.values()}
+
+    def by_loop(self, capacity: int) -> dict[Operation | None, float]:
+        """The same bytes as `traffic`, by the loop that a site is in."""
+        found: dict[Operation | None, float] = {}
+        fetched = self._fetched(capacity, 0)
+        for site in self.found.values() if fetched else ():
             loop = site.trips[-1].loop if site.trips else None
-            found[loop] = found.get(loop, 0.0) + _fetched(site, footprints, capacity) * site.moved
+            found[loop] = found.get(loop, 0.0) + fetched[id(site)] * site.moved
         return found
+
+
+def held(capacity: int) -> int:
+    """What a cache still has most of: where it is a little more than its size, a few of its sets overflow."""
+    return capacity + capacity // 8
+
+
+def sets_of(capacity: int, ways: int) -> int:
+    """The sets of a cache of so many bytes: a power of two."""
+    return 1 << max(1, capacity // (LINE * ways)).bit_length() - 1
+
+
+@cache
+def _sets_of_rows(lines: int, dims: tuple[tuple[int, int], ...], sets: int) -> int:
+    """How many sets rows of so many lines fall into, whose first bytes are so many steps of so many bytes apart."""
+    every = (1 << sets) - 1
+    used = (1 << lines) - 1
+    for count, stride in dims:
+        done = 1
+        while done < count:  # rows that lie further, as many as there are
+            more = min(done, count - done)
+            shift = more * stride // LINE % sets
+            used |= ((used << shift) | (used >> (sets - shift))) & every
+            done += more
+    return used.bit_count()
 
 
 def _together(sites: Sequence[Site], size: Callable[[Site], int]) -> int:
@@ -173,8 +237,12 @@ def _position(site: Site, loop: Operation) -> int:
     return next(k for k, trip in enumerate(site.trips) if trip.loop is loop)
 
 
-def _fetched(site: Site, footprints: Mapping[Operation, int], capacity: int) -> float:
-    fits = (k for k, trip in enumerate(site.trips) if footprints[trip.loop] <= capacity)
+def _fetched(site: Site, footprints: Mapping[Operation, int], capacity: int, ways: int) -> float:
+    fits = (
+        k
+        for k, trip in enumerate(site.trips)
+        if footprints[trip.loop] <= capacity and not (ways and site.overflows(k, capacity, ways))
+    )
     inside = next(fits, len(site.trips))
     outside = inside
     while outside > 0 and not site.depends_on(outside - 1):

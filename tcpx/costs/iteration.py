@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
-from tcpx.costs.chains import slowest_cycle
+from tcpx.costs.iteration_chains import Chains, place_of
 from tcpx.costs.loop_cycles import LoopCycles
-from tcpx.costs.memory_operands import MemoryOperands, values_by_placeholder
+from tcpx.costs.memory_operands import MemoryOperands, Placed, values_by_placeholder
 from tcpx.costs.operations import operations_of_element, taken
 from tcpx.costs.ports import Pressure, cycles_by_port
 from tcpx.costs.registers import Registers
@@ -27,13 +27,9 @@ from tcpx.payload.runs import bound
 from tcpx.payload.sizes import Dim, Size, evaluate, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, VectorType, dtype_of
-from tcpx.records import frozen
 from tcpx.target import InstructionRow, Target
-from tcpx.target.c_types import FLOAT_BITS
 
 _LITERAL: Final = "literal"
-_REGROUPED: Final = ("a + b", "a & b", "a | b", "a ^ b")
-"""Operations on integers that compilers compute in another order, so that a chain of several waits for one."""
 _OPERATIONS: Final = 1.6
 """Operations of the expansion of a function that an instruction does: some multiply and add."""
 _MOSTLY: Final = 0.5
@@ -49,10 +45,6 @@ _SCALES: Final = (1, 2, 4, 8)
 """What an address may multiply a register by."""
 _COPIED_BITS: Final = 256
 _LINE_BITS: Final = 512
-_MOST_DISTANT: Final = 4
-"""Iterations after which what is written counts as read again."""
-Waits = dict[object, tuple[float, tuple[str, ...]]]
-"""Cycles since what is carried was there, by what that is, and the names of rows in between."""
 
 
 def loop_cycles(loop: Loop, sizes: Mapping[str, int], target: Target, form: Form = AS_IT_IS) -> LoopCycles:
@@ -65,14 +57,6 @@ def block_cycles(
 ) -> LoopCycles:
     """Operations that stand one after the other outside of innermost loops, as if they were run again and again."""
     return _Iteration(target, row_uses(target), None, form).straight(ops, sizes)
-
-
-@frozen
-class _Stored:
-    """What a chain through memory leads through: an element of a buffer, by its place in this iteration."""
-
-    buffer: Value
-    place: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -89,28 +73,21 @@ class _Iteration:
     has_calls: bool = False
     bytes: int = 0
     widest: int = 0
-    waiting: float = 0.0
-    """Cycles for which instructions on vectors wait for operands of this iteration, together."""
-    depths: dict[Value, float] = field(default_factory=dict[Value, float])
-    """Cycles from the start of an iteration to values, if nothing else delays them."""
     varying: set[Value] = field(default_factory=set[Value])
     repeated: dict[Value, Value] = field(default_factory=dict[Value, Value])
     """Vectors of one scalar that are loads, and the scalar."""
     counted: set[object] = field(default_factory=set[object])
     """Computations of masks, which all accesses of as many lanes share."""
-    waits: dict[Value, Waits] = field(default_factory=dict[Value, Waits])
-    edges: dict[tuple[object, object], tuple[float, tuple[str, ...]]] = field(
-        default_factory=dict[tuple[object, object], tuple[float, tuple[str, ...]]]
-    )
-    written: set[Value] = field(default_factory=set[Value])
     strides: set[int] = field(default_factory=set[int])
     bases: set[object] = field(default_factory=set[object])
     rows: list[Operation] = field(default_factory=list[Operation])
+    operands: MemoryOperands = field(init=False)
+    """What is read from memory by what computes with it."""
+    chains: Chains = field(init=False)
 
-    @property
-    def operands(self) -> MemoryOperands:
-        """What is read from memory by what computes with it."""
-        return MemoryOperands(self.target, self.uses, self.repeated)
+    def __post_init__(self) -> None:
+        self.operands = MemoryOperands(self.target, self.uses, self.repeated)
+        self.chains = Chains(self.uses, self.loop, self.form, self.repeated)
 
     def cycles(self, sizes: Mapping[str, int]) -> LoopCycles:
         loop = self.loop
@@ -119,7 +96,7 @@ class _Iteration:
         for number, dest in enumerate(loop.destinations):
             if loop.yields_to(number) and not isinstance(dest.type, BufferType):
                 self.varying.add(dest)
-                self.waits[dest] = {number: (0.0, ())}
+                self.chains.begin(dest, number)
         self._visit(loop.body, sizes)
         self._control(loop)
         return self._result(self._spill(loop))
@@ -133,7 +110,7 @@ class _Iteration:
     # operations
 
     def _visit(self, block: Block, sizes: Mapping[str, int]) -> None:
-        self.written |= {value for op in block.ops for value in _memory_written(op)}
+        self.chains.note_written(block)
         self._operations(block.ops, sizes)
 
     def _operations(self, ops: Sequence[Operation], sizes: Mapping[str, int]) -> None:
@@ -145,7 +122,7 @@ class _Iteration:
                 case Conditional():
                     self._branch(op, sizes)
                 case StYield():
-                    self._yield(op)
+                    self.chains.end(op)
                 case Loop():
                     self._once(op, sizes)
                 case _ if "row" in op.attributes:
@@ -166,19 +143,19 @@ class _Iteration:
         end = block.terminator
         for value, result in zip(end.operands if end is not None else (), op.results, strict=False):
             self.varying.add(result)
-            self.waits[result] = self.waits.get(value, {})
+            self.chains.follow(result, value)
 
     def _once(self, loop: Loop, sizes: Mapping[str, int]) -> None:
         """A loop of one iteration, of which the C has only the body."""
         for init, dest in zip(loop.operands, loop.destinations, strict=True):
             if init in self.varying:
                 self.varying.add(dest)
-            self.waits[dest] = self.waits.get(init, {})
+            self.chains.follow(dest, init)
         self._visit(loop.body, {**sizes, loop.var.name: evaluate(loop.var.lower, sizes)})
         for number, result in enumerate(loop.results):
             for op in loop.yields_to(number):
                 self.varying.add(result)
-                self.waits[result] = self.waits.get(op.operands[0], {})
+                self.chains.follow(result, op.operands[0])
 
     def _row(self, op: Operation, sizes: Mapping[str, int]) -> None:
         if op.attributes["row"] == _LITERAL:
@@ -197,10 +174,11 @@ class _Iteration:
         if row.kind.startswith("prefetch"):
             self._scalar("prefetch", _lines(op, sizes))
             return
-        self._count(op, row)
+        placed = values_by_placeholder(op, row)
+        self._count(op, row, placed)
         if isinstance(op, OnSubset):
             self._address(op, sizes)
-        self._chain(op, row, sizes)
+        self.chains.add(op, row, placed, sizes)
 
     def _row_of(self, op: Operation) -> InstructionRow:
         return self.target.row(str(op.attributes["row"]))
@@ -214,7 +192,7 @@ class _Iteration:
         if self.loop is None or not op.results or any(value in self.varying for value in op.operands):
             return False
         dims = (dim for held in op.attributes.values() for dim in _dims(held))
-        return not any(map(self._varies, dims)) and not any(_root(value) in self.written for value in op.operands)
+        return not any(map(self._varies, dims)) and not any(map(self.chains.is_written, op.operands))
 
     def _is_repeated_load(self, op: Operation, row: InstructionRow) -> bool:
         """Whether it repeats over the lanes what a load of the same iteration gives: the load does that."""
@@ -229,7 +207,7 @@ class _Iteration:
         if held.kind != "load" or lanes * dtype_of(source.type).bits < _SPLAT_BITS:
             return False
         self.repeated[op.results[0]] = source
-        self.waits[op.results[0]] = self.waits.get(source, {})
+        self.chains.follow(op.results[0], source)
         return True
 
     # ports
@@ -259,9 +237,9 @@ class _Iteration:
         self._use("fma", self.target.vector_bits, vectors, vectors)
         self.widest = max(self.widest, self.target.vector_bits)
 
-    def _count(self, op: Operation, row: InstructionRow) -> None:
+    def _count(self, op: Operation, row: InstructionRow, placed: Placed) -> None:
         """What its instructions do on ports."""
-        moving = self._moving(op, row)
+        moving = self._moving(op, row, placed)
         folded = self.operands.copies(op)
         in_memory = self.operands.is_in_memory(op)
         counted = self._on_vectors(op, row) if self.form.lanes > 1 else row
@@ -310,9 +288,9 @@ class _Iteration:
         self.counted.add(known)
         return False
 
-    def _moving(self, op: Operation, row: InstructionRow) -> set[str]:
+    def _moving(self, op: Operation, row: InstructionRow, placed: Placed) -> set[str]:
         """The placeholders of a row that change from iteration to iteration."""
-        found = {name for name, value in values_by_placeholder(op, row) if value in self.varying}
+        found = {name for name, value in placed if value in self.varying}
         lanes = (name for name in COUNTS if name in row.placeholders)
         return found | {name for name in lanes if self._varies(lanes_counted(op, name))}
 
@@ -321,7 +299,7 @@ class _Iteration:
         buffer = op.subset_of.type
         if not isinstance(buffer, BufferType) or self.loop is None:
             return
-        here, there = self._place(op.subset, sizes, 0), self._place(op.subset, sizes, 1)
+        here, there = place_of(op.subset, self.loop, sizes, 0), place_of(op.subset, self.loop, sizes, 1)
         strides = [evaluate(stride, sizes) for stride in buffer.strides]
         moved = abs(sum((b - a) * stride for a, b, stride in zip(here, there, strides, strict=True)))
         if moved:
@@ -352,102 +330,17 @@ class _Iteration:
         self._use("store", self.target.vector_bits, stored, stored)
         return stored
 
-    # chains
-
-    def _chain(self, op: Operation, row: InstructionRow, sizes: Mapping[str, int]) -> None:
-        """How long its result waits for what the loop carries."""
-        if self.loop is None:
-            return
-        self._deepen(op, row)
-        found = self._waits_of(op, row)
-        if not isinstance(op, OnSubset):
-            pass
-        elif not op.results:
-            self._store(op, found, sizes)
-        elif _root(op.subset_of) in self.written and not _is_placed_by_values(op.subset_of):
-            read = _Stored(_root(op.subset_of), self._place(op.subset, sizes, 0))
-            found[read] = float(self.uses.core.forward), ()
-        if found and op.results:
-            self.waits[op.results[0]] = found
-
-    def _deepen(self, op: Operation, row: InstructionRow) -> None:
-        """How long after the start of the iteration its results are there, and its instructions on vectors start."""
-        use = self.uses.of(row)
-        given = {
-            name: self.depths.get(self.repeated.get(value, value), 0.0)
-            for name, value in values_by_placeholder(op, row)
-        }
-        lanes = self.form.lanes
-        if lanes > 1 and row.kind in LANE_BY_LANE:
-            self.depths.update(dict.fromkeys(op.results, max(given.values(), default=0.0)))
-            return
-        part = self.form.parts.get(op, 1.0) / (lanes if is_on_elements(row) else 1)
-        loads = [step for step, _ in use.steps if step.name.endswith("load")]
-        depth = max((self.uses.core.cost(step.name, step.bits).latency for step in loads), default=0.0)
-        results = (given[name] + cycles for name, cycles in use.latencies.items() if name in given)
-        self.depths.update(dict.fromkeys(op.results, max(depth, *results, 0.0)))
-        for step, starts in use.steps:
-            if step.bits >= FLOAT_BITS and step.name not in MEMORY:
-                waits = (given[name] + cycles for name, cycles in starts.items() if name in given)
-                self.waiting += max(waits, default=0.0) * part
-
-    def _waits_of(self, op: Operation, row: InstructionRow) -> Waits:
-        latencies = self.uses.of(row).latencies
-        is_integer = row.result is not None and row.result.dtype[:2] in ("si", "ui")
-        is_regrouped = is_integer and row.semantics in _REGROUPED
-        found: Waits = {}
-        for name, value in values_by_placeholder(op, row):
-            for start, (cycles, rows) in self.waits.get(value, {}).items():
-                is_beside = is_regrouped and set(rows) == {row.name}
-                before = 0.0 if is_beside else cycles
-                later = before + latencies.get(name, 0.0)
-                if start not in found or later > found[start][0]:
-                    found[start] = later, (row.name,) if is_beside else (*rows, row.name)
-        return found
-
-    def _store(self, op: OnSubset, found: Waits, sizes: Mapping[str, int]) -> None:
-        """What the next iterations read of what is written."""
-        for distance in range(1, _MOST_DISTANT + 1):
-            end = _Stored(_root(op.subset_of), self._place(op.subset, sizes, -distance))
-            if end in found:
-                cycles, rows = found[end]
-                self._edge(end, end, cycles / distance, rows)
-
-    def _place(self, tile: Tile, sizes: Mapping[str, int], moved: int) -> tuple[int, ...]:
-        """The first element of a subset in an iteration so many further."""
-        if self.loop is None or not moved:
-            return tuple(evaluate(offset, sizes) for offset in tile.offsets)
-        var = self.loop.var
-        at = {**sizes, var.name: sizes.get(var.name, 0) + evaluate(var.step, sizes) * moved}
-        return tuple(evaluate(offset, at) for offset in tile.offsets)
-
-    def _yield(self, op: StYield) -> None:
-        loop, dest = self.loop, op.operands[1]
-        if loop is None or dest not in loop.destinations:
-            return
-        number = loop.destinations.index(dest)
-        for start, (cycles, rows) in self.waits.get(op.operands[0], {}).items():
-            self._edge(start, number, cycles, rows)
-
-    def _edge(self, start: object, end: object, cycles: float, rows: tuple[str, ...]) -> None:
-        known = self.edges.get((start, end))
-        if known is None or cycles > known[0]:
-            self.edges[start, end] = cycles, rows
-
     def _result(self, spilled: int) -> LoopCycles:
-        latency, cycle = slowest_cycle({pair: held[0] for pair, held in self.edges.items()})
-        chain: list[str] = []
-        for start, end in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True):
-            chain += self.edges[start, end][1]
+        latency, chain, through_memory = self.chains.longest()
         return LoopCycles(
             ports=cycles_by_port(self.pressure),
             entry=self.places / self.uses.core.width,
             latency=latency / self.form.lanes,
-            chain=tuple(chain),
+            chain=chain,
             bytes=self.bytes,
             spilled=spilled,
-            through_memory=any(isinstance(start, _Stored) for start in cycle),
-            waiting=self.waiting,
+            through_memory=through_memory,
+            waiting=self.chains.waiting,
             classes=self.classes,
             widest=self.widest,
             core=self.uses.core,
@@ -460,28 +353,6 @@ def _dims(held: Attribute) -> Sequence[Dim]:
     if isinstance(held, Size):
         return (held,)
     return [dim for dim in held if isinstance(dim, Size)] if isinstance(held, tuple) else ()
-
-
-def _memory_written(op: Operation) -> Sequence[Value]:
-    """The memory that an operation writes."""
-    if isinstance(op, OnSubset) and not op.results:
-        return (_root(op.subset_of),)
-    return [value for region in op.regions for inner in region.ops for value in _memory_written(inner)]
-
-
-def _root(value: Value) -> Value:
-    """The memory that a buffer is a part of."""
-    while value.defining_op is not None and value.defining_op.operands and isinstance(value.type, BufferType):
-        value = value.defining_op.operands[0]
-    return value
-
-
-def _is_placed_by_values(buffer: Value) -> bool:
-    """Whether elements say where a part of a buffer lies: seldom is it where the iteration before was."""
-    made_by = buffer.defining_op
-    if made_by is None or not made_by.operands:
-        return False
-    return isinstance(made_by, At) or _is_placed_by_values(made_by.operands[0])
 
 
 def _lines(op: Operation, sizes: Mapping[str, int]) -> int:

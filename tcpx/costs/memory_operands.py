@@ -1,6 +1,6 @@
 """Which loads are operands of the instructions that use them, instead of instructions of their own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tcpx.costs.row_uses import VALUES, RowUses
@@ -13,6 +13,10 @@ from tcpx.target import InstructionRow, Target
 _LITERAL: Final = "literal"
 _PLACES: Final = {"blend_lanes": -2}
 """Which operand of an instruction may lie in memory, where it is not the last one: that of `vblendvps` is a mask."""
+
+
+Placed = Sequence[tuple[str, Value]]
+"""The placeholders of a row that stand for values, and the values."""
 
 
 @frozen
@@ -63,7 +67,7 @@ class MemoryOperands:
         return step.operands[_PLACES.get(step.name, -1) :][:1] == (use.trace.sources[places[0]],)
 
 
-def values_by_placeholder(op: Operation, row: InstructionRow) -> list[tuple[str, Value]]:
+def values_by_placeholder(op: Operation, row: InstructionRow) -> Placed:
     """The placeholders of a row that stand for values, and the values."""
     values = [value for value in op.operands if not isinstance(value.type, BufferType)]
     names = [name for name in row.placeholders if name in VALUES]

@@ -136,6 +136,13 @@ READ_AGAIN: Final = Cause(
     "a part of the depth at a time, whose rows the second cache holds until they are used up",
     "tile the summed dim, or `pack` what is read",
 )
+CONFLICTS: Final = Cause(
+    "below_limit",
+    2.0,
+    "reads rows at a distance of a power of two, whose lines share few places of the first cache",
+    "long parts of rows, or rows at another distance",
+    "read more of each row at a time: a wider tile, or loops over columns inside those over rows, or `pack` it",
+)
 TRAFFIC: Final = Cause(
     "below_limit",
     2.0,

@@ -1,14 +1,18 @@
 """Finds the statements of a lowered kernel that are slow, and why, by the model of `tcpx.costs`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from tcpx.costs.dependence import Dependence
-from tcpx.costs.footprint import LINE_CYCLES, WRITTEN
+from tcpx.costs.footprint import WRITTEN, held
 from tcpx.costs.loop_cycles import crowded
-from tcpx.costs.statement_times import StatementTime, held, statement_times
+from tcpx.costs.losses import Losses, is_revisited, losses_of
+from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Run, Statement, runs
-from tcpx.costs.work import Place, PlaceWork
+from tcpx.costs.work import Account, Place, PlaceWork
 from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
@@ -62,21 +66,40 @@ class Model:
     """The statements of a lowered module, how long each takes, and what makes it slow."""
 
     def __init__(self, module: Module, payload: PayloadWork, target: Target, threads: int) -> None:
-        self.kernel, times = _modelled(module, payload.sizes, target, threads)
-        self._owners = payload.places.bodies
-        work = payload.places.account(payload.asked, self.kernel)
-        before: list[StatementTime] = []
-        self._judged: dict[Statement, _Judged] = {}
-        for statement, time in times.items():
-            self._judged[statement] = _Judged(time, work.get(statement, {}), payload, target, threads, tuple(before))
-            before.append(time)
-        self.whole = sum(time.total for time in times.values())
+        self.kernel, self._times = _modelled(module, payload.sizes, target, threads)
+        self.whole = sum(time.total for time in self._times.values())
+        self._module, self._payload, self._target, self._threads = module, payload, target, threads
+        self._known: dict[Statement, _Judged] = {}
+        self._losses: dict[int, Losses] = {}
+
+    @cached_property
+    def _work(self) -> Account:
+        return self._payload.places.account(self._payload.asked, self.kernel)
+
+    @cached_property
+    def _origins(self) -> Dependence:
+        return Dependence(self._module)
+
+    def _losses_of(self, time: StatementTime) -> Losses:
+        if id(time) not in self._losses:
+            self._losses[id(time)] = losses_of(time, self._origins)
+        return self._losses[id(time)]
+
+    def _judged(self, statement: Statement) -> _Judged:
+        """A statement with its losses, which are found only where they are asked for."""
+        if statement not in self._known:
+            before = list(self._times.values())[: list(self._times).index(statement)]
+            time, work = self._times[statement], self._work.get(statement, {})
+            of = self._losses_of
+            self._known[statement] = _Judged(time, of, work, self._payload, self._target, self._threads, before)
+        return self._known[statement]
 
     def findings(self) -> list[Finding]:
         """The slow statements, in their order, each with the cause that costs most."""
         found: list[Finding] = []
-        for statement, judged in self._judged.items():
-            total = judged.time.total
+        least = max(LEAST_SHARE * self.whole, LEAST_TIME)
+        for statement, total in ((key, time.total) for key, time in self._times.items() if time.total >= least):
+            judged = self._judged(statement)
             for those in (judged.specific(), judged.passes(), judged.general()):
                 worst = _worst(those, total, self.whole)
                 for each in worst:
@@ -91,13 +114,13 @@ class Model:
         """The statements that compute something for a place of the payload."""
         if place is None:
             return []
-        of = {place, *(inner for inner, owner in self._owners.items() if owner == place)}
+        of = {place, *(inner for inner, owner in self._payload.places.bodies.items() if owner == place)}
         at = (run.statement for run in self.kernel if any(op.written_at in of for op in run.ops))
         return list(dict.fromkeys(at))
 
     def lost(self, statement: Statement, cause: Cause, place: Place) -> Finding | None:
         """What a statement loses by a cause at a place, which somebody noted; None if that is next to nothing."""
-        judged = self._judged[statement]
+        judged = self._judged(statement)
         after, found = judged.without(cause, place)
         total = judged.time.total
         if total - after < max(LEAST_NOTED * self.whole, LEAST_TIME) or total < cause.least * after:
@@ -121,7 +144,7 @@ def _modelled(
     known = dict(sizes)
     bind_strides(module.main, known)
     kernel = list(runs(module.main, known, target))
-    return kernel, statement_times(kernel, target, threads, Dependence(module))
+    return kernel, statement_times(kernel, target, threads)
 
 
 def _worst(candidates: Iterable[Candidate], total: float, whole: float) -> list[Candidate]:
@@ -144,6 +167,7 @@ class _Judged:
     def __init__(
         self,
         time: StatementTime,
+        losses: Callable[[StatementTime], Losses],
         work: Mapping[Place, PlaceWork],
         payload: PayloadWork,
         target: Target,
@@ -151,7 +175,7 @@ class _Judged:
         before: Sequence[StatementTime],
     ) -> None:
         self.time, self.work, self.payload, self.target, self.threads = time, work, payload, target, threads
-        self.before = before
+        self.losses_of, self.losses, self.before = losses, losses(time), before
         self.issued = sum(each.issued for each in work.values())
 
     def specific(self) -> Iterator[Candidate]:
@@ -175,7 +199,9 @@ class _Judged:
             least = min(self.padding(), key=lambda each: each.after, default=None)
             return (least.after, least.found) if least is not None else (time.total, "")
         if cause is causes.SCALAR:
-            lost = sum(time.places.get(what, {}).get(place, 0.0) for what in ("scalar", "copies", "combined", "waits"))
+            lost = sum(
+                self.losses.places.get(what, {}).get(place, 0.0) for what in ("scalar", "copies", "combined", "waits")
+            )
             return time.without(lost), _part(lost / time.compute) if lost else ""
         (at_best,) = self.general()
         return at_best.after, at_best.found
@@ -197,26 +223,31 @@ class _Judged:
     def _read_again(self) -> Iterator[Candidate]:
         time = self.time
         if time.again >= time.memory > time.compute:
-            lines = f"{time.again / LINE_CYCLES:,.0f} lines of short rows"
+            lines = f"{time.again * self.threads / core_named(self.target.core).line:,.0f} lines of short rows"
             yield Candidate(causes.READ_AGAIN, self._place(), max(time.compute, time.least_memory, time.near), lines)
+
+        if time.in_turn > max(time.memory, time.compute):
+            core = core_named(self.target.core)
+            lines = f"{time.in_turn * self.threads / core.set:,.0f} lines after one in their set"
+            yield Candidate(causes.CONFLICTS, self._place(), max(time.compute, time.memory), lines)
 
     def general(self) -> Iterator[Candidate]:
         """What the machine could do at most with the same operations."""
         time, excess = self.time, sum(each.excess for each in self.work.values() if each.asked)
         asked = 1 - excess / self.issued if self.issued else 1.0
         crowding = core_named(self.target.core).crowding
-        busy = crowded((time.arithmetic * asked, time.least_accesses), crowding)
-        least = max(busy, time.least_memory, time.gathers)
+        busy = crowded((self.losses.arithmetic * asked, time.least_accesses), crowding)
+        least = max(busy, time.least_memory, self.losses.gathers)
         text = f"{time.total / max(least, 1e-9):.1f} times the least that the machine needs"
         if time.memory > time.compute:
-            near = 0.0 if time.is_revisited(self.target.l1) else time.near
+            near = 0.0 if is_revisited(time, self.losses, self.target.l1) else time.near
             yield Candidate(causes.TRAFFIC, self._place(), max(least, near), text)
         else:
             yield Candidate(causes.BELOW_LIMIT, self._place(), least, text)
 
     def _place(self) -> Place:
         place = max(self.work, key=lambda place: self.work[place].issued, default=None)
-        return place or next((place for places in self.time.places.values() for place in places if place), None)
+        return place or next((place for places in self.losses.places.values() for place in places if place), None)
 
     def padding(self) -> Iterator[Candidate]:
         """What is issued beyond what is asked for, and not computed twice."""
@@ -226,15 +257,15 @@ class _Judged:
             for place, work in self.work.items()
             if work.asked and not work.is_recomputed and place not in in_order and work.excess
         }
-        time = self.time
-        busy = time.compute - time.waits
-        left = min(1.0, (1 - sum(excess.values()) / self.issued) / time.fill) if excess else 1.0
-        spared = min(busy, time.compute - time.compute_of(left, 1 - time.empty if time.lanes else left))
+        time, losses = self.time, self.losses
+        busy = time.compute - losses.waits
+        left = min(1.0, (1 - sum(excess.values()) / self.issued) / losses.fill) if excess else 1.0
+        spared = min(busy, time.compute - time.compute_of(left, 1 - losses.empty if losses.lanes else left))
         place = max(excess, key=lambda place: excess[place], default=None)
-        if in_order.intersection(self.work) and busy * time.empty > spared:
-            place, spared = next(place for place in self.work if place in in_order), busy * time.empty
-        if self.time.filler > spared:
-            place, spared = _largest(self.time.places["filler"]), self.time.filler
+        if in_order.intersection(self.work) and busy * losses.empty > spared:
+            place, spared = next(place for place in self.work if place in in_order), busy * losses.empty
+        if losses.filler > spared:
+            place, spared = _largest(losses.places["filler"]), losses.filler
         if spared:
             yield self._without(causes.PADDING, place, spared, self._operations(place))
 
@@ -253,10 +284,10 @@ class _Judged:
                 spared = self._spared({place: 1 / times})
                 text = f"operands that are broadcast: each element is computed {times:,.0f} times"
                 yield self._without(causes.RECOMPUTATION, place, spared, text)
-        if self.time.repeated:
-            time, left = self.time, 1 - self.time.repeated / self.time.compute
+        if self.losses.repeated:
+            time, left = self.time, 1 - self.losses.repeated / self.time.compute
             after = max(time.compute * left, time.least_memory, time.memory * left)
-            yield Candidate(causes.RECOMPUTATION, _largest(time.places["repeated"]), after, _part(1 - left))
+            yield Candidate(causes.RECOMPUTATION, _largest(self.losses.places["repeated"]), after, _part(1 - left))
 
     def _spared(self, parts: Mapping[Place, float]) -> float:
         """The cycles that are spared if so much is done for these places."""
@@ -269,9 +300,9 @@ class _Judged:
         return Candidate(cause, place, self.time.without(spared), found)
 
     def _constant_work(self) -> Iterator[Candidate]:
-        constant = self.time.places.get("constant", {})
+        constant = self.losses.places.get("constant", {})
         if constant and self.time.compute:
-            part = min(1.0, self.time.constant / self.time.compute)
+            part = min(1.0, self.losses.constant / self.time.compute)
             place = max(constant, key=lambda place: constant[place])
             text = f"{part:.0%} of the time of the statement"
             after = self.time.total * (1 - part) - self._feeding()
@@ -281,22 +312,23 @@ class _Judged:
         """The cycles of earlier statements that do nothing but compute what the constant work of this one reads."""
         needed, found = set(self.time.loaded), 0.0
         for earlier in reversed(self.before):
-            if needed & earlier.stored and earlier.constant >= _ALL * earlier.compute:
+            if needed & earlier.stored and self.losses_of(earlier).constant >= _ALL * earlier.compute:
                 found += earlier.total
                 needed |= earlier.loaded
         return found
 
     def _single_elements(self) -> Iterator[Candidate]:
-        time = self.time
-        if time.copies and time.copied_bytes > LEAST_COPIED:
-            place = _largest(time.places["copies"])
-            is_all = not time.arithmetic
-            after = max(time.compute - time.copies, time.least_memory if is_all else time.memory)
-            yield Candidate(causes.ELEMENT_COPY, place, after, f"{time.copied_bytes:,.0f} bytes")
-        if time.scalar:
-            memory = time.least_memory if 2 * time.scalar > time.compute else time.memory
-            after = max(time.compute - time.scalar, memory)
-            yield Candidate(causes.SCALAR, _largest(time.places["scalar"]), after, _part(time.scalar / time.compute))
+        time, losses = self.time, self.losses
+        if losses.copies and losses.copied_bytes > LEAST_COPIED:
+            place = _largest(losses.places["copies"])
+            is_all = not losses.arithmetic
+            after = max(time.compute - losses.copies, time.least_memory if is_all else time.memory)
+            yield Candidate(causes.ELEMENT_COPY, place, after, f"{losses.copied_bytes:,.0f} bytes")
+        if losses.scalar:
+            memory = time.least_memory if 2 * losses.scalar > time.compute else time.memory
+            after = max(time.compute - losses.scalar, memory)
+            place, text = _largest(losses.places["scalar"]), _part(losses.scalar / time.compute)
+            yield Candidate(causes.SCALAR, place, after, text)
 
     def _dot_products(self) -> Iterator[Candidate]:
         for place, each in self.work.items():
@@ -304,7 +336,7 @@ class _Judged:
             if is_dot and not any(peak.startswith(DOT) for peak in each.peaks):
                 part = each.issued / self.issued
                 text = f"multiply-adds of {', '.join(sorted(each.peaks))}"
-                narrow = max(self.time.least_memory, self.time.memory * _BYTE / self.time.widest)
+                narrow = max(self.time.least_memory, self.time.memory * _BYTE / self.losses.widest)
                 after = max(self.time.compute * (1 - part) + self._dot_cycles(each), narrow)
                 yield Candidate(causes.DOT_PRODUCT, place, after, text)
 
@@ -314,10 +346,10 @@ class _Judged:
         return work.asked.total() / 2 / self.target.lanes("si8") * use.cycles / len(use.ports) / self.threads
 
     def _lost(self, cause: Cause, what: str) -> Iterator[Candidate]:
-        spared = getattr(self.time, what)
+        spared = getattr(self.losses, what)
         if spared:
             text = _part(spared / self.time.compute)
-            yield Candidate(cause, _largest(self.time.places[what]), self.time.without(spared), text)
+            yield Candidate(cause, _largest(self.losses.places[what]), self.time.without(spared), text)
 
 
 def _part(part: float) -> str:

@@ -3,6 +3,9 @@
     name, title, width      `width` is how many instructions enter the core in a cycle
     forward: 6              cycles from a store until a load has its value
     l2: 48                  bytes a cycle from the second cache
+    line: 12                cycles in which a line comes from L3 that no prefetch brings, beside others on their way
+    set: 24                 cycles from a line that comes into a set of the first cache to the next one in this set
+    ways: 8                 lines in a set of the first cache
     window: 128             vector instructions that wait for operands at once
     crowding: 3             how little the second busiest part of the core delays a loop: the exponent of a mean
     waiting: 4.5            the same for a chain of results beside the busiest part
@@ -30,7 +33,7 @@ PORTS: Final = TABLES / "ports"
 USUAL: Final = "any"
 """The core of a table that names none."""
 _INSTRUCTIONS: Final = "instructions"
-_NUMBERS: Final = ("width", "forward", "l2", "window", "hidden_spills")
+_NUMBERS: Final = ("width", "forward", "l2", "line", "set", "ways", "window", "hidden_spills")
 _RATES: Final = ("crowding", "waiting", "spill")
 _KEYS: Final = ("name", "title", *_NUMBERS, *_RATES, "classes")
 _WIDTHS: Final = (64, 128, 256, 512)
@@ -64,6 +67,9 @@ class Core:
     width: int
     forward: int
     l2: int
+    line: int
+    set: int
+    ways: int
     window: int
     hidden_spills: int
     crowding: float

@@ -94,6 +94,22 @@ func @f(%x: tensor<2000000xf32>) -> tensor<2000000xf32> {
   tcp.return(%b)
 }
 """
+ROWS_APART = """\
+func @f(%x: tensor<1024x{n}xf32>) -> tensor<{n}xf32> {{
+  %s = tcp.reduce_sum(%x) {{dims = [0]}} : tensor<{n}xf32>
+  tcp.return(%s)
+}}
+"""
+NARROW_SUMS = """\
+language 2
+schedule s(root: func) {
+  let s = match one reduce_sum in root
+  let columns = tile(s, [d1: 16])
+  let rows = tile(s, [d0: 1])
+  vectorize(columns)
+  hoist_accumulator(s, out_of: rows)
+}
+"""
 
 
 def remarks(payload: str, schedule: str | None = None, target: str = "x86_avx512") -> list[tcpx.Diagnostic]:
@@ -116,9 +132,10 @@ def remarks(payload: str, schedule: str | None = None, target: str = "x86_avx512
         (EVERY_SECOND, NOTHING, "element_copy", "p/copy/d0", 4, 1.5, 16.0),
         (PASSES, VECTORS, "below_limit", "b/d0", 3, 1.3, 3.0),
         (PRODUCT.format(m=64, n=64), NOTHING, "scalar", "e/d0", 2, 1.3, 20.0),
+        (ROWS_APART.format(n=1024), NARROW_SUMS, "below_limit", "s/d1", 2, 4.0, 12.0),
     ],
     ids=["padding", "recomputed tiles", "in each iteration", "broadcast", "constant", "bytes", "running sum", "steps",
-         "passes", "scalar"],
+         "passes", "scalar", "rows at a power of two"],
 )  # fmt: skip
 def test_slow_statements_are_named(
     payload: str, schedule: str | None, cause: str, statement: str, line: int, least: float, most: float
