@@ -242,6 +242,8 @@ class _Judged:
         if time.memory > time.compute:
             near = 0.0 if is_revisited(time, self.losses, self.target.l1) else time.near
             yield Candidate(causes.TRAFFIC, self._place(), max(least, near), text)
+        elif (padded := self._most_padded()) is not None:
+            yield Candidate(causes.PADDING, padded, least, self._operations(padded))
         else:
             yield Candidate(causes.BELOW_LIMIT, self._place(), least, text)
 
@@ -268,6 +270,17 @@ class _Judged:
             place, spared = _largest(losses.places["filler"]), losses.filler
         if spared:
             yield self._without(causes.PADDING, place, spared, self._operations(place))
+
+    def _most_padded(self) -> Place:
+        """The place for which most of what the statement issues is padding, in vectors that it needs in any case; None
+        where that is less than half."""
+        excess = {
+            place: work.excess
+            for place, work in self.work.items()
+            if work.asked and not work.is_recomputed and place not in self.payload.in_order
+        }
+        is_most = 2 * sum(excess.values()) > self.issued
+        return max(excess, key=lambda place: excess[place]) if is_most else None
 
     def _operations(self, place: Place) -> str:
         work = self.work.get(place, PlaceWork())
@@ -337,13 +350,15 @@ class _Judged:
                 part = each.issued / self.issued
                 text = f"multiply-adds of {', '.join(sorted(each.peaks))}"
                 narrow = max(self.time.least_memory, self.time.memory * _BYTE / self.losses.widest)
-                after = max(self.time.compute * (1 - part) + self._dot_cycles(each), narrow)
+                after = max(self.time.compute * (1 - part) + self._dot_cycles(place, each), narrow)
                 yield Candidate(causes.DOT_PRODUCT, place, after, text)
 
-    def _dot_cycles(self, work: PlaceWork) -> float:
-        """The cycles of what a place asks for in dot products of bytes, which stand in rows of vectors."""
+    def _dot_cycles(self, place: Place, work: PlaceWork) -> float:
+        """The cycles of what a place asks for in dot products that stand in rows of vectors."""
         (use,) = core_named(self.target.core).cost("dot", self.target.vector_bits).uses
-        return work.asked.total() / 2 / self.target.lanes("si8") * use.cycles / len(use.ports) / self.threads
+        asked = [self.target.lanes(peak.rpartition("_")[2]) for peak in work.asked if peak.startswith(DOT)]
+        products = max([self.payload.dots.get(place, 0), *asked])
+        return work.asked.total() / 2 / products * use.cycles / len(use.ports) / self.threads
 
     def _lost(self, cause: Cause, what: str) -> Iterator[Candidate]:
         spared = getattr(self.losses, what)

@@ -13,7 +13,7 @@ from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
-from tcpx.payload.ops.movement import Broadcast
+from tcpx.payload.ops.movement import Broadcast, Transpose
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Symbol, evaluate, symbols
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
@@ -30,12 +30,12 @@ PRODUCT, SUM = "a * b", "a + b"
 @frozen
 class PayloadWork:
     """What each place of a payload asks for in a call with `sizes`; `dots` are those that add products of narrow
-    integers, for which the target has dot products."""
+    integers, for which the target has dot products, with how many products a vector of these adds."""
 
     sizes: Mapping[str, int]
     asked: Asked
     places: PayloadPlaces
-    dots: frozenset[Place]
+    dots: Mapping[Place, int]
     in_order: frozenset[Place]
     """Those whose iterations follow each other: in vectors they take several operations for one."""
     copies: Mapping[Place, float]
@@ -47,7 +47,7 @@ class PayloadWork:
         func = module.main
         sizes = typical_sizes(func, sizes or {})
         ops = [op for reached in module.reached(func) for op in reached.walk()]
-        dots = frozenset(op.written_at for op in ops if _is_dot(op, target))
+        dots = {op.written_at: products for op in ops if (products := _products_of_dot(op, target))}
         asked, places = asked_for(func, sizes, target), PayloadPlaces.of(module)
         in_order = frozenset(op.written_at for op in ops if isinstance(op, Structured) and op.is_sequential)
         copies = {op.written_at: times for op in ops if (times := _copies(op, sizes)) > 1}
@@ -106,15 +106,16 @@ Named = tuple[Value, tuple[str, ...]]
 """A factor of a sum of products, and the dims of the sum that its dims are."""
 
 
-def _is_dot(op: Operation, target: Target) -> bool:
-    """Whether an operation adds products whose factors were narrow integers before they were cast, of which the target
-    multiplies several at once."""
+def _products_of_dot(op: Operation, target: Target) -> int:
+    """How many products a vector of dot products adds of an operation that adds products whose factors were narrow
+    integers before they were cast; 0 for another one, or where the target has none."""
     factors = _factors(op)
     if len(factors) != 2:
-        return False
+        return 0
     first, second = (dtype_of(_before_casts(value).type).name for value in factors)
     pairs = (first, second), (second, first), (WIDENED, WIDENED)
-    return any(target.dot_width(lhs, rhs, SUMS) > 1 for lhs, rhs in pairs)
+    width = next((each for each in (target.dot_width(lhs, rhs, SUMS) for lhs, rhs in pairs) if each > 1), 0)
+    return width * target.lanes(SUMS)
 
 
 def _factors(op: Operation) -> list[Value]:
@@ -128,7 +129,12 @@ def _factors(op: Operation) -> list[Value]:
             return []
         factors = list(product.operands)
     dtypes = [dtype_of(_before_casts(value).type) for value in factors]
-    return factors if all(dtype.is_integer and dtype.bits < WIDENED_BITS for dtype in dtypes) else []
+    return factors if all(map(_is_narrow, dtypes)) else []
+
+
+def _is_narrow(dtype: ScalarType) -> bool:
+    """Whether the integers of dot products hold all values of a dtype."""
+    return dtype.is_integer and (dtype.bits < WIDENED_BITS or dtype.name == WIDENED)
 
 
 def narrow_product(op: Operation) -> tuple[Named, Named, tuple[str, ...]] | None:
@@ -147,15 +153,17 @@ def narrow_product(op: Operation) -> tuple[Named, Named, tuple[str, ...]] | None
 
 
 def _dims_before(value: Value, dims: tuple[str, ...]) -> Named | None:
-    """The narrow value that another one is a cast or broadcast of, and its dims; None after other movements."""
+    """The narrow value that another one is a cast, a broadcast or a transpose of, and its dims; None after other
+    movements."""
     while (op := value.defining_op) is not None:
         if isinstance(op, Broadcast):
             dims = tuple(dims[k] for k in op.places_of_dims)
+        elif isinstance(op, Transpose):
+            dims = tuple(dims[op.permutation.index(k)] for k in range(len(dims)))
         elif not isinstance(op, Elementwise) or op.semantics != CAST:
             break
         value = op.operands[0]
-    is_narrow = dtype_of(value.type).is_integer and dtype_of(value.type).bits < WIDENED_BITS
-    return (value, dims) if is_narrow else None
+    return (value, dims) if _is_narrow(dtype_of(value.type)) else None
 
 
 def _before_movement(value: Value) -> Value:

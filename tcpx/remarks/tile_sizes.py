@@ -44,14 +44,14 @@ def fitting(runs: Sequence[Run], entries: Container[int]) -> Iterator[Sizes]:
 def waste(trip: Trip, run: Run) -> float:
     """How many times as long as what they cover the tiles of a loop are."""
     loop = trip.loop
-    extent = _extent(loop, run) if isinstance(loop, Loop) else 0
-    return trip.count * _step(loop, run) / extent if isinstance(loop, Loop) and extent > 0 else 1.0
+    most = _extent(loop, run) if isinstance(loop, Loop) else 0
+    return trip.count * _step(loop, run) / most if isinstance(loop, Loop) and most > 0 else 1.0
 
 
 def _balanced(loop: Loop, run: Run, runs: Sequence[Run]) -> list[int]:
     """Sizes of as many tiles that cover a dim with the least that is beyond it."""
-    extent, step = _extent(loop, run), _step(loop, run)
-    share = -(-extent // -(-extent // step))
+    most, step = _extent(loop, run), _step(loop, run)
+    share = -(-most // -(-most // step))
     widths = sorted({width for width in (lanes_along(loop, runs), _widest(runs), 1) if step % width == 0}, reverse=True)
     return list(dict.fromkeys(-(-share // width) * width for width in widths))
 

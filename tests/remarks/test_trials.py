@@ -284,3 +284,52 @@ def test_a_note_on_what_takes_no_time_is_none_unless_the_schedule_says_remark() 
     assert not tcpx.remarks_of(tcpx.parse(small), target="zen4")
     (note,) = tcpx.remarks_of(tcpx.parse(SMALL_PRODUCT), tcpx.parse_schedule(OTHERWISE), target="zen4")
     assert (note.message, note.factor) == ("%y is left as it is: %y has no dim `q`", 0.0)
+
+
+BY_PARTS = """\
+func @f(%x: tensor<64x256xsi16>, %w: tensor<256x64xsi16>) -> tensor<64x64xsi32> {
+  %a = tcp.cast(%x) : tensor<64x256xsi32>
+  %b = tcp.cast(%w) : tensor<256x64xsi32>
+  %ab = tcp.broadcast(%a) {dims = [0, 2]} : tensor<64x64x256xsi32>
+  %bt = tcp.transpose(%b) {permutation = [1, 0]} : tensor<64x256xsi32>
+  %bb = tcp.broadcast(%bt) {dims = [1, 2]} : tensor<64x64x256xsi32>
+  %p = tcp.mul(%ab, %bb) : tensor<64x64x256xsi32>
+  %y = tcp.reduce_sum(%p) {dims = [2]} : tensor<64x64xsi32>
+  tcp.return(%y)
+}
+"""
+NARROW = """\
+func @f(%x: tensor<2000x3x3xf32>, %w: tensor<2000x3x3xf32>) -> tensor<2000x3x3xf32> {
+  %y = tcp.batch_matmul(%x, %w) : tensor<2000x3x3xf32>
+  tcp.return(%y)
+}
+"""
+OF_A_SYMBOL = """\
+func @f(%x: tensor<[B]x256xf32>, %w: tensor<256x96xf32>) -> tensor<[B]x96xf32> symbols [B] {
+  %y = tcp.matmul(%x, %w) : tensor<[B]x96xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_product_of_16_bits_by_parts_is_a_dot_product() -> None:
+    """Measured on a Zen 4: 4.7 times as slow."""
+    (remark,) = remarks(BY_PARTS)
+    assert remark.cause == "dot_product"
+    assert 3.5 < remark.factor < 6.0
+    mended = followed(Texts(BY_PARTS, None), remark)
+    assert mended is not None
+    assert not remarks(mended.payload)
+
+
+def test_lanes_that_a_short_dim_leaves_out_are_padding() -> None:
+    (remark,) = remarks(NARROW)
+    assert remark.cause == "padding"
+    assert remark.found == "576,000 operations where 108,000 are asked for"
+    assert str(remark.fix).startswith("let vectors lie along a dim that has as many elements")
+
+
+def test_no_multiple_is_asked_of_a_size_that_is_less() -> None:
+    (remark,) = tcpx.remarks_of(tcpx.parse(OF_A_SYMBOL), sizes={"B": 1}, target="zen4")
+    assert remark.cause == "padding"
+    assert remark.fix == "write the size of `B` in place of the symbol"
