@@ -110,7 +110,7 @@ COMBINES: Final = Cause(
 )
 DIVISIONS: Final = Cause(
     "below_limit",
-    1.5,
+    1.35,
     "divides a vector by one number",
     "a product with the reciprocal, of which a division takes ten times the time",
     "where its rounding may differ, multiply by `tcp.reciprocal` of the divisor",
