@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tcpx.costs.losses import lanes_of
 from tcpx.costs.row_uses import lanes_counted
-from tcpx.costs.statement_times import lanes_of
 from tcpx.costs.vector_forms import is_on_elements, on_vectors
 from tcpx.costs.visits import Run
 from tcpx.payload.diagnostics import Direction
