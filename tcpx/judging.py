@@ -8,6 +8,7 @@ from tcpx.lowering import StepDone, run_and_lower
 from tcpx.payload.diagnostics import ParseError, ScheduleError, ScheduleWarning, VerifyError
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
+from tcpx.remarks.cuts import cut_out, is_tried_in_part
 from tcpx.remarks.edits import edited_payload, edited_program
 from tcpx.remarks.finding import Model, kernel_cycles
 from tcpx.remarks.hints import Hint
@@ -57,24 +58,33 @@ def run_and_judge(
         keep_texts=keep_texts,
     )
 
+    def cycles_of(changed: Module, hint: Hint) -> float:
+        run_and_lower(changed, edited_program(program, hint), target, threads=threads, params=params)
+        return kernel_cycles(changed, payload.sizes, target, threads)
+
+    def in_part(whole: Module, hint: Hint) -> float | None:
+        cut = cut_out(whole, hint)
+        edited = edited_payload(cut.module, cut.hint) if cut is not None else None
+        if cut is None or edited is None:
+            return None
+        return model.whole - cycles_of(cut.module, hint) + cycles_of(edited, hint)
+
     def trial(hint: Hint) -> float | None:
         if original is None:
             return None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ScheduleWarning)
+                if program.is_default and is_tried_in_part(original.module):
+                    return in_part(original.module, hint)
                 edited = edited_payload(original.module, hint)
-                if edited is None:
-                    return None
-                changed = original.prepared(edited)
-                run_and_lower(changed, edited_program(program, hint), target, threads=threads, params=params)
+                return None if edited is None else cycles_of(original.prepared(edited), hint)
         except (ParseError, ScheduleError, VerifyError):  # it cannot be followed: another one is tried
             return None
-        return kernel_cycles(changed, payload.sizes, target, threads)
 
+    model, noted = Model(run.module, payload, target, threads), list(run.trace.remarks)
     written = original.module if original is not None else None
     texts = Written(written, GivenSchedule.of(program, run.trace.entries))
-    model, noted = Model(run.module, payload, target, threads), list(run.trace.remarks)
     said = remarks_on(with_noted(model.findings(), noted, model), payload, texts, trial)
     run.trace.remarks[:] = with_reasons(noted, said, model, TriedFixes(program, model.whole, trial))
     return run

@@ -7,6 +7,7 @@ from tcpx.costs.visits import Statement
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
 from tcpx.records import frozen
 from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED, Cause
+from tcpx.remarks.cuts import is_tried_in_part
 from tcpx.remarks.directions import direction
 from tcpx.remarks.finding import Finding
 from tcpx.remarks.hints import Hint, listed
@@ -41,9 +42,11 @@ class Said:
 def remarks_on(found: Sequence[Finding], payload: PayloadWork, written: Written, trial: Trial | None) -> list[Said]:
     """A remark for each slow statement of a lowered module; one for several that the same change repairs."""
     known = written.module
-    operations = sum(1 for _ in known.walk()) if known is not None else MOST_SCHEDULED_AGAIN + 1
-    most = min(MOST_TRIED, MOST_SCHEDULED_AGAIN // max(operations, 1))
-    trials = _Trials(trial if most else None, most)
+    is_large = known is not None and is_tried_in_part(known)
+    operations = sum(1 for _ in known.walk()) if known is not None else 1
+    most = MOST_TRIED if is_large else min(MOST_TRIED, MOST_SCHEDULED_AGAIN // max(operations, 1))
+    is_known = known is not None and (written.given is None or not is_large)
+    trials = _Trials(trial if is_known else None, most, is_large)
     repairs = {id(each): trials.repair(each, written, payload) for each in sorted(found, key=lambda each: -each.factor)}
     said = [repair for each in found if (repair := repairs[id(each)]) is not None]
     return [
@@ -58,6 +61,8 @@ class _Trials:
 
     trial: Trial | None
     most: int
+    in_part: bool
+    """Whether only what changes the payload can be tried."""
     known: dict[object, float | None] = field(default_factory=dict[object, float | None])
 
     def repair(self, found: Finding, written: Written, payload: PayloadWork) -> Repair | None:
@@ -68,7 +73,7 @@ class _Trials:
         lost = found.cycles * (1 - 1 / found.factor)
         hints = written.hints(found.cause, found.place, found.runs, found.kernel, payload)
         for hint in (hint for hint in hints if hint.fix):
-            if self.trial is None:
+            if self.trial is None or (self.in_part and hint.payload is None):
                 notes = (*hint.notes, "whether this helps was not tried")
                 return Repair(found, replace(hint, fix=Direction(hint.fix), notes=notes), found.factor)
             after = self._cycles(hint)

@@ -10,6 +10,7 @@ from benchmarks.slow_programs.follow import Texts, followed
 from tcpx.api import lowered
 from tcpx.drafts import draft
 from tcpx.payload.diagnostics import Direction
+from tcpx.remarks import cuts, trials
 from tcpx.remarks.finding import kernel_cycles
 
 PRODUCT = """\
@@ -333,3 +334,15 @@ def test_no_multiple_is_asked_of_a_size_that_is_less() -> None:
     (remark,) = tcpx.remarks_of(tcpx.parse(OF_A_SYMBOL), sizes={"B": 1}, target="zen4")
     assert remark.cause == "padding"
     assert remark.fix == "write the size of `B` in place of the symbol"
+
+
+def test_hints_of_large_payloads_are_tried_on_the_part_that_they_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    (whole,) = remarks(BY_PARTS)
+    for module in (cuts, trials):
+        monkeypatch.setattr(module, "MOST_SCHEDULED_AGAIN", 3)
+    (remark,) = remarks(BY_PARTS)
+    assert remark.fix == whole.fix
+    assert remark.factor == pytest.approx(whole.factor, rel=0.3)
+    (remark,) = remarks(CONSTANT.replace("256x256", "300x300").replace("8x256", "8x300"))
+    assert isinstance(remark.fix, Direction)
+    assert remark.notes == ("whether this helps was not tried",)
