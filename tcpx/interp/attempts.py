@@ -9,7 +9,7 @@ from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.trace import Attempt
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, StepError
+from tcpx.payload.diagnostics import ConditionError, Diagnostic, Kind, Location, ScheduleError, StepError
 from tcpx.payload.ir import Operation
 from tcpx.transform.language import syntax as ast
 
@@ -23,16 +23,22 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
     if isinstance(statement.orelse, ast.Remark):
         return _try_or_remark(statement, statement.orelse, state, frame, run_block)
     failures: list[ScheduleError] = []
+    errors: list[ScheduleError] = []
     for alternative in statement.alternatives:
         saved = Savepoint.take(state)
         try:
-            return run_block(alternative, state, frame.block())
+            returned = run_block(alternative, state, frame.block())
         except ScheduleError as error:
             if not state.recovers_from(error):
                 raise
+            errors.append(error)
             failures.append(_judged(error, state, saved))
             saved.restore(state)
+        else:
+            note_errors(errors, state)
+            return returned
     if statement.orelse is None and len(failures) == 1:
+        note_errors(errors, state)
         return None
     if statement.orelse is None:
         raise _of_all(failures)
@@ -43,14 +49,14 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
         notes=_reasons(failures),
         kind=Kind.SILENCEABLE,
     )
-    raise StepError(error.diagnostic) if _refused_steps(failures) else error
+    raise (StepError if _refused_steps(failures) else ConditionError)(error.diagnostic)
 
 
 def _of_all(failures: list[ScheduleError]) -> ScheduleError:
     """The failure of a `try`: that of the alternative whose step failed first, with the others as notes."""
     first, others = _first_refused(failures)
     notes = (*first.diagnostic.notes, "every alternative of the `try` around it failed", *_reasons(others))
-    return (StepError if isinstance(first, StepError) else ScheduleError)(replace(first.diagnostic, notes=notes))
+    return (StepError if isinstance(first, StepError) else ConditionError)(replace(first.diagnostic, notes=notes))
 
 
 def _try_or_remark(
@@ -90,9 +96,20 @@ def _try_or_remark(
 
 
 def _judged(error: ScheduleError, state: State, saved: Savepoint) -> ScheduleError:
-    """The failure of a block, as that of a step where the block had taken one. A condition of the schedule that does
-    not hold before says that the block is for something else."""
-    return StepError(error.diagnostic) if len(state.trace.entries) > saved.entries else error
+    """The failure of a block, as that of a step, except for a condition that does not hold before its first step: it
+    says that the block is for something else."""
+    is_condition = isinstance(error, ConditionError) and len(state.trace.entries) == saved.entries
+    return error if is_condition else StepError(error.diagnostic)
+
+
+def note_errors(failures: list[ScheduleError], state: State) -> None:
+    """Remark on those failures, of what is left out, that are neither a condition nor a refused step: an expression
+    has no value."""
+    known = {remark.message for remark in state.trace.remarks}
+    for failure in failures:
+        if not isinstance(failure, ConditionError | StepError):
+            remark = remark_on("a part of the schedule is left out", None, failure.diagnostic)
+            state.trace.remarks += [remark] if remark.message not in known else []
 
 
 def _refused_steps(failures: list[ScheduleError]) -> list[ScheduleError]:

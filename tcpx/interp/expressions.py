@@ -17,7 +17,7 @@ from tcpx.interp.patterns import written_outcome
 from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
-from tcpx.payload.diagnostics import ScheduleError, TcpxError
+from tcpx.payload.diagnostics import MissingError, ScheduleError, TcpxError
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
@@ -237,7 +237,12 @@ def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
         if isinstance(callee, Function):
             if callee.name == "exists" and _is_missing(expression.arguments[0].value, state, frame):
                 return False
-            args = tuple(evaluate(a.value, state, frame) for a in expression.arguments)
+            try:
+                args = tuple(evaluate(a.value, state, frame) for a in expression.arguments)
+            except MissingError:
+                if callee.name != "exists":
+                    raise
+                return False
             if state.foresight is not None:
                 return call_function(callee.name, args, state, frame, expression)
             return state.pure_values.value(

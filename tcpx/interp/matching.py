@@ -9,7 +9,7 @@ from tcpx.interp.methods import attribute_names
 from tcpx.interp.navigation import UnknownAttributeError, UnknownNameError
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue
-from tcpx.payload.diagnostics import Direction, Kind
+from tcpx.payload.diagnostics import ConditionError, Direction, Kind
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a, source_name
@@ -81,7 +81,7 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
     what = pattern_text(match.pattern)
     required = "exactly one" if match.cardinality == "one" else "at least one"
     narrow = Direction("use `match some` and `for`, or narrow it with a name or `where`")
-    raise frame.error(
+    error = frame.error(
         f"{len(handles)} operations match {what}" if handles else f"nothing matches {what}",
         match,
         required=required,
@@ -90,6 +90,7 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
         fix=narrow if handles else _other_name(match, misses),
         kind=Kind.SILENCEABLE,
     )
+    raise ConditionError(error.diagnostic)
 
 
 def _all_misses(state: State, candidates: Candidates, asked: Sequence[Miss]) -> list[Miss]:

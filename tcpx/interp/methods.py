@@ -8,7 +8,7 @@ from tcpx.interp.handles import path_text
 from tcpx.interp.navigation import UnknownAttributeError, narrowed
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue, Side
-from tcpx.payload.diagnostics import Direction, Kind
+from tcpx.payload.diagnostics import Direction, Kind, MissingError
 from tcpx.payload.interfaces import IteratorKind, Tileable
 from tcpx.payload.ir import Attribute, Operation
 from tcpx.payload.ops.gml_st import Loop
@@ -39,7 +39,7 @@ def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node
     if not found:
         _check_dim(ops[0], dim, base, frame, node)
         around = [a.name for a in ops[0].ancestors() if isinstance(a, Loop)]
-        raise frame.error(
+        error = frame.error(
             f"no loop steps `{dim}` of %{base.label}",
             node,
             required=f"a loop over `{dim}` round it",
@@ -54,6 +54,7 @@ def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node
             ),
             kind=Kind.SILENCEABLE,
         )
+        raise MissingError(error.diagnostic)
     return narrowed(state.handles.of(*dict.fromkeys(found)), base)
 
 
@@ -76,7 +77,7 @@ def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node
     chosen = Side(side, splits)
     if not any(chosen.has(op.copy_path) for op in ops):
         known = sorted({s for op in ops for _, s in op.copy_path})
-        raise frame.error(
+        error = frame.error(
             f'%{base.label} has no copy "{side}"',
             node,
             required=("a copy of whole tiles" if splits else ", ".join(known)) or "a split that made copies",
@@ -84,6 +85,7 @@ def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node
             fix=did_you_mean(side, known),
             kind=Kind.SILENCEABLE,
         )
+        raise MissingError(error.diagnostic)
     return OpHandle(base.origins, base.label, (*base.sides, chosen), base.inside, base.view)
 
 

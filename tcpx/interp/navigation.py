@@ -9,7 +9,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.scopes import scope_text
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
-from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, MissingError, ScheduleError
 from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
@@ -305,13 +305,14 @@ def producer(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) 
     if not found:
         value = _source_of(value_of(refs[0]))
         of_func = isinstance(value.owner, Block) and isinstance(value.owner.parent, FuncOp)
-        raise frame.error(
+        error = frame.error(
             f"{describe(handle)} has no producer",
             node,
             required="a value made by an operation",
             found=f"%{value.name}, {'an argument of the function' if of_func else 'the destination of a loop'}",
             kind=Kind.SILENCEABLE,
         )
+        raise MissingError(error.diagnostic)
     return narrowed(state.handles.of(*dict.fromkeys(found)), handle.base)
 
 

@@ -7,7 +7,7 @@ from tcpx.interp.arithmetic import size_text
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue, as_dim_value, kind_of
-from tcpx.payload.diagnostics import Kind, Location
+from tcpx.payload.diagnostics import ConditionError, Kind, Location
 from tcpx.payload.ir import Operation
 from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
@@ -117,10 +117,11 @@ def _check_class(
     for op in ops:
         for wanted in plain.arguments:
             if not is_a(op, wanted.name):
-                raise frame.error(
+                error = frame.error(
                     f"`{what}` is declared `{type_}`",
                     where,
                     required=str(plain),
                     found=f"%{op.name} ({op.opcode}, {' < '.join(op.tree_classes()) or 'outside the operation tree'})",
                     kind=Kind.SILENCEABLE,
                 )
+                raise ConditionError(error.diagnostic)

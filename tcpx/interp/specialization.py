@@ -14,7 +14,7 @@ from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.steps import check_touched, crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
-from tcpx.payload.diagnostics import Direction, Kind, ScheduleError, StepError, TcpxError, VerifyError
+from tcpx.payload.diagnostics import ConditionError, Direction, Kind, ScheduleError, StepError, TcpxError, VerifyError
 from tcpx.payload.facts import as_declared, facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
@@ -100,9 +100,10 @@ def _never_taken(node: ast.Node, found: str, earlier: list[Predicate], frame: Fr
 
 def _nothing_holds(last: ast.Fail, statement: ast.Specialize, frame: Frame) -> Exception:
     conditions = ", or ".join(print_expression(branch.condition) for branch in statement.branches)
-    return frame.error(
+    error = frame.error(
         last.message or NO_VERSION, last, required=conditions, found="none of them holds", kind=Kind.SILENCEABLE
     )
+    return ConditionError(error.diagnostic)
 
 
 def _targets(statement: ast.Specialize, state: State, frame: Frame) -> list[Operation]:

@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tcpx.interp.attempts import run_or_leave, run_try
+from tcpx.interp.attempts import note_errors, run_or_leave, run_try
 from tcpx.interp.calls import frame_of_call
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.expressions import evaluate, pattern_outcome, truth, where_miss
 from tcpx.interp.frame import Frame
 from tcpx.interp.matching import Miss, Outcome, near_misses, pattern_text
-from tcpx.interp.navigation import narrowed
+from tcpx.interp.navigation import UnknownAttributeError, narrowed
 from tcpx.interp.patterns import names_of
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.specialization import run_specialize
@@ -18,7 +18,7 @@ from tcpx.interp.state import State
 from tcpx.interp.steps import run_step
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.interp.versions import expanded
-from tcpx.payload.diagnostics import Kind, ScheduleError
+from tcpx.payload.diagnostics import ConditionError, Kind, ScheduleError
 from tcpx.plurals import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, is_import
@@ -135,6 +135,7 @@ def _do(call: ast.Call, statement: ast.Statement, state: State, frame: Frame, op
         if not state.recovers_from(error):
             raise
         saved.restore(state)
+        note_errors([error], state)
         return ()
 
 
@@ -148,19 +149,23 @@ def _run_sequence(callee: SequenceCallee, call: ast.Call, state: State, frame: F
 def check_requirement(statement: ast.Require, state: State, frame: Frame) -> None:
     """Raise ScheduleError if a `require` does not hold."""
     condition = statement.condition
-    if truth(condition, "`require`", state, frame):
-        return
+    try:
+        if truth(condition, "`require`", state, frame):
+            return
+    except UnknownAttributeError as error:  # to ask for one is a question, too
+        raise ConditionError(error.diagnostic) from None
     found = "it does not hold"
     if isinstance(condition, ast.Binary) and condition.operator not in ("and", "or"):
         sides = [describe(evaluate(e, state, frame)) for e in (condition.lhs, condition.rhs)]
         found = f"{sides[0]} {condition.operator} {sides[1]} does not hold"
-    raise frame.error(
+    error = frame.error(
         statement.message or "a requirement of the schedule does not hold",
         statement,
         required=print_expression(condition),
         found=found,
         kind=Kind.SILENCEABLE,
     )
+    raise ConditionError(error.diagnostic)
 
 
 def _for(statement: ast.ForEach, state: State, frame: Frame) -> Values | None:
@@ -260,7 +265,7 @@ def _case(statement: ast.Case, state: State, frame: Frame) -> Values | None:
     if isinstance(statement.orelse, ast.Block):
         return run_block(statement.orelse, state, frame.block())
     message = statement.orelse.message if statement.orelse is not None else f"no case fits %{subject.label}"
-    raise frame.error(
+    error = frame.error(
         message,
         statement,
         required="an arm that fits",
@@ -268,6 +273,7 @@ def _case(statement: ast.Case, state: State, frame: Frame) -> Values | None:
         notes=tuple(reasons),
         kind=Kind.SILENCEABLE,
     )
+    raise ConditionError(error.diagnostic)
 
 
 def frame_of_arm(arm: ast.Arm, subject: OpHandle, outcome: Outcome, frame: Frame) -> Frame:

@@ -225,6 +225,14 @@ class StepError(ScheduleError):
     """A step that cannot be done, or what does not hold behind the first step of a recipe."""
 
 
+class ConditionError(ScheduleError):
+    """What a schedule requires does not hold, or no case fits: the block is for something else."""
+
+
+class MissingError(ScheduleError):
+    """An operation that is asked for does not exist, such as the producer of an argument. `exists` says no."""
+
+
 class ScheduleWarning(UserWarning):
     """A remark about a schedule that runs all the same: something in it that nothing reads."""
 

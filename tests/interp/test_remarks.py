@@ -443,3 +443,30 @@ def test_what_came_behind_the_vectorize() -> None:
     body = f'{MM}let r = match one "r" in root\nlet i, j = tile(r, [d0: 5, d1: 16])\nvectorize(j)\nfuse(mm, into: j)'
     (remark,) = remarks(body, STATIC)
     assert remark.found == "it came into the loop r/d11 behind the `vectorize` of what is there"
+
+
+@pytest.mark.parametrize("block", ["require exists(producer(mm.lhs))", "if exists(mm.loop(m)) { tile(mm, [q: 4]) }"])
+def test_to_ask_for_what_does_not_exist_is_no_error(block: str) -> None:
+    assert run(A + f"try {{ {block} }} else {{ tile(mm, [m: 6]) }} else remark mm").remarks == ()
+
+
+def test_an_expression_without_a_value_is_an_error_also_before_the_first_step() -> None:
+    (remark,) = run(A + "try { let p = producer(mm.lhs) } else { tile(mm, [m: 6]) } else remark mm").remarks
+    assert remark.message == "%a is computed in another way: %a.lhs has no producer"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "try { let p = producer(mm.lhs) } else { tile(mm, [m: 6]) }",
+        "try { let p = producer(mm.lhs) }",
+        "optional asked(mm)",
+    ],
+)
+def test_what_is_left_out_for_an_error_is_remarked_on(body: str) -> None:
+    sequence = "sequence asked(mm: op) { let p = producer(mm.lhs) }"
+    program = program_of_text(f"language 1\n{sequence}\nschedule main(root: func) {{\n{A}{body}\n}}")
+    (remark,) = run_schedule(parse(PAYLOAD), program, TARGET).remarks
+    assert remark.message == "a part of the schedule is left out: %a.lhs has no producer"
+    assert remark.found == "%x, an argument of the function"
+    assert remark.schedule is not None
