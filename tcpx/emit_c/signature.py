@@ -120,6 +120,10 @@ class KernelSignature:
     """What it measures."""
     times_name: str = ""
     """The array with the nanoseconds and the runs of each of them, if there are any."""
+    numerics: tuple[str, ...] = ()
+    """By what its results are rounded otherwise than by default."""
+    layouts: tuple[str, ...] = ()
+    """Arrays whose dims lie in another order than in the payload, each with its order: `x: 0, 2, 3, 1`."""
 
     def __repr__(self) -> str:
         return brief("KernelSignature", self)

@@ -2,7 +2,7 @@
 the payload."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Direction, python_type_of
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
@@ -13,6 +13,9 @@ from tcpx.payload.types import TensorType, dtype_of, like, shape_of
 
 Layouts = Mapping[str, Sequence[int]]
 """By name of an argument or result: dim k of the array is dim `order[k]` of the tensor in the payload."""
+
+LAYOUTS: Final = "layouts"
+"""The attribute of a function with the orders that it takes and returns tensors in: `[["x", [0, 2, 3, 1]]]`."""
 
 
 def transpose_boundary(module: Module, layouts: Layouts) -> None:
@@ -25,11 +28,23 @@ def transpose_boundary(module: Module, layouts: Layouts) -> None:
     arguments = {value.name: value for value in func.args}
     states = {result: func.args[argument].name for argument, result in func.states.items()}
     names = [states.get(k, name) for k, name in enumerate(names_in_c(func))]
-    for name, order in _checked(layouts, {**arguments, **dict(zip(names, func.returned, strict=True))}, func).items():
+    orders = _checked(layouts, {**arguments, **dict(zip(names, func.returned, strict=True))}, func)
+    if orders:
+        rewriter.set_attribute(func, LAYOUTS, (*_entries(func), *orders.items()))
+    for name, order in orders.items():
         if name in arguments:
             _transpose_argument(rewriter, func, arguments[name], order)
         if name in names:
             _transpose_result(rewriter, func, names.index(name), order)
+
+
+def layouts_of(func: FuncOp) -> tuple[str, ...]:
+    """Those orders as texts: `x: 0, 2, 3, 1`."""
+    return tuple(f"{name}: {', '.join(map(str, order))}" for name, order in _entries(func))
+
+
+def _entries(func: FuncOp) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return cast("tuple[tuple[str, tuple[int, ...]], ...]", func.attributes.get(LAYOUTS, ()))
 
 
 def _transpose_argument(rewriter: Rewriter, func: FuncOp, value: Value, order: Sequence[int]) -> None:

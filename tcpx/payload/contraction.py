@@ -1,12 +1,36 @@
-"""Whether a product that is added to something may be rounded once, with the sum: `contraction` in the text."""
+"""How a kernel rounds: whether a product that is added to something may be rounded once, with the sum (`contraction` in
+the text), and which transforms round sums otherwise (`rounding`)."""
 
 from typing import Final
 
 from tcpx.payload.ir import FuncOp, Module, Operation
+from tcpx.payload.rewriter import Rewriter
 
 CONTRACT: Final = "contraction"
 """The attribute of the function that is compiled: false where products and sums, also in the functions that it calls,
 are each rounded."""
+
+ROUNDING: Final = "rounding"
+"""The attribute of the function that is compiled: texts of transforms by which sums are rounded otherwise."""
+
+
+def note_rounding(rewriter: Rewriter, text: str) -> None:
+    """Note a transform after which results are rounded otherwise than operations say."""
+    main = rewriter.module.main
+    known = roundings(main)
+    if text not in known:
+        rewriter.set_attribute(main, ROUNDING, (*known, text))
+
+
+def roundings(func: FuncOp) -> tuple[str, ...]:
+    """What was noted of a function."""
+    held = func.attributes.get(ROUNDING, ())
+    return tuple(text for text in held if isinstance(text, str)) if isinstance(held, tuple) else ()
+
+
+def numerics_of(func: FuncOp) -> tuple[str, ...]:
+    """All in which the results of a function that is compiled may differ from those of its operations by default."""
+    return (*(("contraction = false",) if func.attributes.get(CONTRACT) is False else ()), *roundings(func))
 
 
 def may_contract(op: Operation) -> bool:

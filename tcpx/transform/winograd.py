@@ -4,13 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from tcpx.payload.contraction import note_rounding
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import dim_symbol, dims, map_coefficients, map_dim, map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, ceildiv, floordiv, is_equal, mod, to_text
-from tcpx.payload.types import ScalarType, TensorType, dtype_of, f64, shape_of
+from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.constant_folding import stored_name
@@ -54,7 +55,7 @@ class Winograd:
 
     def __init__(self, ctx: TransformContext, op: Structured, found: Filtered) -> None:
         self.ctx, self.op, self.found = ctx, op, found
-        self.dtype = op.acc_type
+        self.dtype = op.acc_type if op.acc_type.bits >= f32.bits else f32
         self.extents = {name: op.size_of(name) for name in (*found.out, *found.own)}
         self.tiles = {w.dim: ceildiv(self.extents[w.dim], w.count) for w in found.windows}
 
@@ -66,17 +67,20 @@ class Winograd:
         sums = self._sums(product.results[0])
         value, rewriter = sums[-1].results[0], self.ctx.rewriter
         for init in self.op.inits:
-            value = self._insert(new.add(init, value), "sum").results[0]
+            value = self._insert(new.add(self._cast(init, "sum"), value), "sum").results[0]
+        if self.dtype != self.op.acc_type:
+            value = self._insert(new.cast(value, self.op.acc_type), "rounded").results[0]
         rewriter.rename(product, self.op.name)
         rewriter.continue_as(self.op, product)
         rewriter.replace_op(self.op, [value])
+        note_rounding(rewriter, f"winograd(m: {max(w.count for w in self.found.windows)})")
         return elements[0], elements[-1], product, sums[0], sums[-1]
 
     # -- the three parts -------------------------------------------------------------------------------------------
 
     def _elements(self) -> list[Operation]:
         """What is multiplied of the elements: [taps.., dims of the elements..]; a window is one tile of sums."""
-        found, value, made = self.found, self._in_whole_tiles(), list[Operation]()
+        found, value, made = self.found, self._cast(self._in_whole_tiles(), "wide"), list[Operation]()
         names: Names = found.read
         for window in found.windows:
             entry = window.count * dim_symbol(window.dim).size() + dim_symbol(window.element).size()
@@ -152,6 +156,12 @@ class Winograd:
         """The shape of the result, of tiles in place of sums."""
         return tuple(self.tiles.get(name, self.extents[name]) for name in self.found.out)
 
+    def _cast(self, value: Value, name: str) -> Value:
+        """A value in the dtype of the transforms."""
+        return (
+            value if dtype_of(value.type) == self.dtype else self._insert(new.cast(value, self.dtype), name).results[0]
+        )
+
     # -- making ----------------------------------------------------------------------------------------------------
 
     def _transformed(
@@ -217,13 +227,13 @@ def filtered(ctx: TransformContext, op: Operation, m: int) -> tuple[Structured, 
     if out is None or len(maps) != 2 or not sums_products(op) or op.valid:
         raise _refused(ctx, op, f"{op.opcode} with {len(maps)} operands")
     dtypes = {dtype_of(value.type) for value in (*op.inputs, op.result)}
-    if dtypes != {op.acc_type} or not op.acc_type.is_float or op.acc_type.bits < 32:
+    if not all(dtype.is_float for dtype in dtypes):
         raise ctx.fail(
-            f"the transforms of %{op.name} would lose digits of its dtype",
+            f"%{op.name} has no floats to transform",
             op=op,
-            required="f32 or f64 in both operands and in the result",
+            required="a float dtype of both operands and of the result",
             found=", ".join(sorted(map(str, dtypes))),
-            fix=Direction("cast the operands to f32 in the payload, and the result back"),
+            fix=Direction("leave it as it is: its sums are exact"),
         )
     own = map_dims(maps[1])
     index = 0 if own is not None else 1

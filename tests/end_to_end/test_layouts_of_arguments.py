@@ -137,3 +137,18 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         main(["run", str(payload), "--layout", "x=nhwc"])
     assert "required an order of dims such as x=0,2,3,1, found 'x=nhwc'" in capsys.readouterr().err
+
+
+def test_a_saved_kernel_says_the_orders(tmp_path: Path) -> None:
+    kernel = tcpx.compile(tcpx.parse(RELU), layouts={"x": [0, 2, 3, 1]}, target=TARGET)
+    again = tcpx.load_kernel(kernel.save(tmp_path / "k"))
+    assert again.signature.layouts == kernel.signature.layouts == ("x: 0, 2, 3, 1",)
+    assert "Order of dims that is not that of the payload: x: 0, 2, 3, 1." in header_in(tmp_path / "k")
+    plain = tcpx.compile(tcpx.parse(RELU), target=TARGET)
+    assert "Order of dims" not in header_in(plain.save(tmp_path / "p"))
+
+
+def header_in(folder: Path) -> str:
+    """The text of the header of a kernel in a folder."""
+    (found,) = folder.glob("*.h")
+    return found.read_text()

@@ -332,7 +332,7 @@ def test_an_error_stands_alone_in_a_traceback(text: str) -> None:
 
 
 ATTRIBUTES = "`contraction` or `promise` or `target` or `strided` or `ranges` or `inout` or `numbers` or `result_names`"
-OF_LOWERED = "`results` or `remarks` or `workspace` or `workspace_live` or `threads`"
+OF_LOWERED = "`results` or `remarks` or `workspace` or `workspace_live` or `threads` or `rounding` or `layouts`"
 OF_ROWS = "`in_place` or `alignment` or `scratch` or `contract`"
 
 

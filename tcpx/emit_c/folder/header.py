@@ -2,6 +2,7 @@
 
 import re
 
+from tcpx.emit_c.printer.names import in_comment
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 
@@ -10,6 +11,8 @@ def header(source: str, signature: KernelSignature) -> str:
     """Prototypes, without `restrict`, which C++ does not have."""
     guard = f"TCPX_{signature.c_name}_H"
     offsets = [f"   {slot.name}: {slot.bytes} bytes at {slot.offset}" for slot in signature.constants]
+    said = [f"   Rounded otherwise than by default: {in_comment(text)}." for text in signature.numerics]
+    said += [f"   Order of dims that is not that of the payload: {in_comment(text)}." for text in signature.layouts]
     strides = [f"   {text}" for text in signature.stride_texts]
     size = signature.constants_bytes
     constants = f"{size} bytes from {signature.c_name}.bin" if size else "nothing, NULL"
@@ -20,6 +23,7 @@ def header(source: str, signature: KernelSignature) -> str:
             "   both 64-byte aligned. Returns 0 when done, else nothing has been written.",
             *offsets,
             *strides,
+            *said,
             "*/",
             f"#ifndef {guard}",
             f"#define {guard}",

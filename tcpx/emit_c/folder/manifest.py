@@ -107,6 +107,8 @@ def _of_signature(signature: KernelSignature) -> dict[str, object]:
         "clones": signature.clones,
         "clocks": [asdict(clock) for clock in signature.clocks],
         "times_name": signature.times_name,
+        **({"numerics": signature.numerics} if signature.numerics else {}),
+        **({"layouts": signature.layouts} if signature.layouts else {}),
     }
 
 
@@ -192,6 +194,8 @@ def _signature(held: Fields, where: str) -> KernelSignature:
         clones=held.number("clones"),
         clocks=tuple(_clock(clock, where) for clock in held.each("clocks")),
         times_name=_identifier(held, "times_name", where) if held.text("times_name") else "",
+        numerics=held.texts("numerics") if "numerics" in held else (),
+        layouts=held.texts("layouts") if "layouts" in held else (),
     )
 
 

@@ -22,6 +22,8 @@ from tcpx.emit_c.signature import (
 )
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.attribute_sizes import dims_of
+from tcpx.payload.boundary_layouts import layouts_of
+from tcpx.payload.contraction import numerics_of
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.runs import Binding, runs_of, threads_of
@@ -101,6 +103,8 @@ def print_kernel(
         clones=sum(held.clone_of is not None for held in kernel.c_names),
         clocks=tuple(kernel.clocks or ()),
         times_name=kernel.times_name,
+        numerics=numerics_of(func),
+        layouts=layouts_of(func),
     )
     checks, call = _size_checks(func, signature, body, reserved)
     prologue: list[str] = []

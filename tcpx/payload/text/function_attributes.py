@@ -3,7 +3,8 @@
 from difflib import get_close_matches
 from typing import Final
 
-from tcpx.payload.contraction import CONTRACT
+from tcpx.payload.boundary_layouts import LAYOUTS
+from tcpx.payload.contraction import CONTRACT, ROUNDING
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import INOUT, NUMBERS, PROMISE, RESULT_NAMES, ROW, TARGET
 from tcpx.payload.ops import call
@@ -11,8 +12,9 @@ from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.syntax import Node, Source, children, nodes, tokens
 from tcpx.payload.value_ranges import RANGES
 
-_LOWERED: Final = ("results", "remarks", "workspace", "workspace_live", "threads")
-"""What the lowering notes: results that are arguments, remarks, and the plan of the memory."""
+_LOWERED: Final = ("results", "remarks", "workspace", "workspace_live", "threads", ROUNDING, LAYOUTS)
+"""What is noted on the way: results that are arguments, remarks, the plan of the memory, how sums are rounded, and the
+orders of dims of arrays."""
 _SAID: Final = (CONTRACT, PROMISE, TARGET, STRIDED, RANGES, INOUT, NUMBERS, RESULT_NAMES, ROW)
 _SAID_OF_ROWS: Final = (call.IN_PLACE, call.ALIGNMENT, call.SCRATCH, call.CONTRACT)
 

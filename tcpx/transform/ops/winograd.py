@@ -49,7 +49,8 @@ class WinogradFiltering(Transform):
     statement:
         winograd(y, m: 2)
     after:
-        func @f(%x: tensor<6x8xf32>, %w: tensor<3x8x16xf32>) -> tensor<4x16xf32> {
+        func @f(%x: tensor<6x8xf32>, %w: tensor<3x8x16xf32>) -> tensor<4x16xf32>
+            {rounding = ["winograd(m: 2)"]} {
           %y/elements = tcp.const {constant = "winograd.elements"} : tensor<4x4xf32>
           %y/elements.1 = tcp.generic(%y/elements, %x)
               {iterators = [["p", "parallel"], ["h", "parallel"], ["c", "parallel"], ["p_0", "reduction"]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ import numpy.typing as npt
 import pytest
 
 import tcpx
+from tcpx.api import program_or_default
+from tcpx.interp import run_schedule
+from tcpx.payload.contraction import roundings
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Module
 from tcpx.payload.text.parser import parse
+from tcpx.target import load_target
 from tcpx.transform.cook_toom import MOST_PRODUCTS, filtering
 from tests.transform.payloads import Sizes, check, check_same, refusal, run
 
@@ -58,6 +63,9 @@ EXACT = {
         2,
     ),
     "f64": (PLANES.replace("f32", "f64"), 2),
+    "f16": (PLANES.replace("f32", "f16"), 2),
+    "bf16": (ROWS.replace("f32", "bf16"), 2),
+    "bf16 to f32": (ROWS.replace("x3xf32", "x3xbf16").replace("3x3x4xf32", "3x3x4xbf16"), 2),
     "two taps": (payload("[H]x3xf32", "2x3x4xf32", "[H - 1]x4xf32", ("h+p c", "p c f", "h f")), 2),
     "one tap along a dim": (
         payload("[H]x[W]x3xf32", "3x1x3x4xf32", "[H - 2]x[W]x4xf32", ("h+p w+q c", "p q c f", "h w f")),
@@ -98,6 +106,14 @@ def test_structure_counts(form: str) -> None:
     check(text, f"{Y}winograd(y, m: 2)", SIZES)
 
 
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_narrow_floats_are_transformed_in_f32(dtype: str) -> None:
+    """They are rounded once, at the end."""
+    found = run(ROWS.replace("f32", dtype), f"{Y}winograd(y, m: 4)").module.text()
+    assert f"x4x{dtype}> = tcp.contract" not in found
+    assert [line for line in found.splitlines() if "tcp.contract" in line and line.endswith('xf32> name "y"')]
+
+
 def test_handles() -> None:
     """The first and the last transform of elements, the product, which continues the convolution, and the sums; of
     windows along one dim, the first and the last are one."""
@@ -128,7 +144,7 @@ STRIDED = payload(
 )
 DILATED = payload("[H]x3xf32", "3x3x4xf32", "[H - 4]x4xf32", ("h+p c", "p c f", "h f"), ", dilations = [2]")
 DEPTHWISE = payload("[H]x4xf32", "3x4xf32", "[H - 2]x4xf32", ("h+p c", "p c", "h c"))
-HALF = ROWS.replace("f32", "f16")
+WHOLE = ROWS.replace("f32", "si32")
 PRODUCT = """\
 func @f(%x: tensor<9x4xf32>, %w: tensor<4x5xf32>) -> tensor<9x5xf32> {
   %y = tcp.matmul(%x, %w) : tensor<9x5xf32>
@@ -163,11 +179,11 @@ ANY_TAPS = ROWS.replace("[H - 2]", "[H - W + 1]").replace("3x3x4", "[W]x3x4").re
             "none",
         ),
         (
-            HALF,
+            WHOLE,
             2,
-            "the transforms of %y would lose digits of its dtype",
-            "f32 or f64 in both operands and in the result",
-            "f16, f32",
+            "%y has no floats to transform",
+            "a float dtype of both operands and of the result",
+            "si32",
         ),
         (
             PRODUCT,
@@ -329,6 +345,7 @@ def test_numerics() -> None:
     other = tcpx.compile(module, target="x86_avx2", numerics="winograd")
     assert "winograd" not in exact.c_source
     assert "winograd" in other.c_source
+    assert (exact.signature.numerics, other.signature.numerics) == ((), ("winograd(m: 4)",))
     assert tcpx.emit(module, target="x86_avx2", numerics="winograd").c_source == other.c_source
     with pytest.raises(tcpx.ArgumentError) as caught:
         tcpx.compile(module, numerics="fast")
@@ -338,6 +355,34 @@ def test_numerics() -> None:
         "'exact' or 'winograd'",
         "'fast'",
     )
+
+
+def test_a_saved_kernel_says_that_it_rounds_otherwise(tmp_path: Path) -> None:
+    """Whichever schedule asked for it."""
+    program = tcpx.parse_schedule(f"language 2\nschedule s(root: func) {{\n{Y}winograd(y, m: 2)\n}}")
+    module = tcpx.parse(ROWS.replace("[H - 2]", "8").replace("[H]", "10").replace(" symbols [H: 4..]", ""))
+    again = tcpx.load_kernel(tcpx.compile(module, program, target="x86_avx2", contract=False).save(tmp_path / "k"))
+    assert again.signature.numerics == ("contraction = false", "winograd(m: 2)")
+    (header,) = (tmp_path / "k").glob("*.h")
+    assert "Rounded otherwise than by default: winograd(m: 2)." in header.read_text()
+
+
+@pytest.mark.parametrize(
+    ("channels", "places", "is_constant", "rounding"),
+    [(512, "7", True, ()), (64, "14", True, ("winograd(m: 4)",)), (64, "14", False, ())],
+)
+def test_what_would_be_slower_stays_direct(
+    channels: int, places: str, is_constant: bool, rounding: tuple[str, ...]
+) -> None:
+    """A filter of 37 MB that comes from memory for 49 places, and one that is transformed in each call."""
+    text = kernel_text(places, places, channels, channels)
+    w, b = np.ones((3, 3, channels, channels), np.float32), np.zeros(channels, np.float32)
+    if not is_constant:
+        line = next(line for line in text.splitlines(keepends=True) if "%w = " in line)
+        text = text.replace(line, "").replace(") ->", f", %w: tensor<3x3x{channels}x{channels}xf32>) ->", 1)
+    module = tcpx.parse(text, constants={"w": w, "b": b} if is_constant else {"b": b})
+    done = run_schedule(module, program_or_default(None), load_target("x86_avx512"), params={"numerics": "winograd"})
+    assert roundings(done.module.main) == rounding
 
 
 def test_printed_payload() -> None:
