@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 
 import tcpx
 from tcpx.installed import LIBRARY
@@ -68,3 +69,28 @@ def test_what_is_left_is_said(target: Target) -> None:
     )
     default = tcpx.load_schedule(LIBRARY / "default.tcps")
     assert run_schedule(scan, default, target).coverage.untouched == ("sums",)
+
+
+@pytest.mark.parametrize("order", ["channels outermost", "channels innermost"])
+@pytest.mark.parametrize(("a", "b", "f", "h"), [(16, 8, 32, 14), (7, 5, 19, 9)])
+def test_a_concat_before_a_convolution_is_copied_by_rows(order: str, a: int, b: int, f: int, h: int) -> None:
+    """In both orders of dims; not element by element where a tile reads it."""
+    is_outer = order == "channels outermost"
+    x, z, y = (f"1x{n}x{h}x{h}xf32" if is_outer else f"1x{h}x{h}x{n}xf32" for n in (a, b, f))
+    read = '["b", "c", "h+p", "w+q"]' if is_outer else '["b", "h+p", "w+q", "c"]'
+    out = '["b", "f", "h", "w"]' if is_outer else '["b", "h", "w", "f"]'
+    joined = f"1x{a + b}x{h}x{h}xf32" if is_outer else f"1x{h}x{h}x{a + b}xf32"
+    text = (
+        f"func @f(%x: tensor<{x}>, %z: tensor<{z}>, %w: tensor<3x3x{a + b}x{f}xf32>) -> tensor<{y}> {{\n"
+        f"  %c = tcp.concat(%x, %z) {{dim = {1 if is_outer else 3}}} : tensor<{joined}>\n"
+        f'  %y = tcp.convolution(%c, %w) {{input = {read}, filter = ["p", "q", "c", "f"], out = {out}, '
+        f"low = [1, 1], high = [1, 1]}} : tensor<{y}>\n  tcp.return(%y)\n}}\n"
+    )
+    module = tcpx.parse(text)
+    kernel = tcpx.compile(module, target="x86_avx2")
+    draw = np.random.default_rng(4)
+    given = [draw.standard_normal([int(n) for n in t.split("x")[:-1]]).astype(np.float32) for t in (x, z)]
+    given.append(draw.standard_normal((3, 3, a + b, f)).astype(np.float32))
+    np.testing.assert_allclose(kernel(*given), tcpx.evaluate(module, *given), rtol=1e-4, atol=1e-4)
+    assert kernel.c_source.count("memcpy(") == 2
+    assert "_copy = *(" not in kernel.c_source
