@@ -91,6 +91,7 @@ def test_a_concat_before_a_convolution_is_copied_by_rows(order: str, a: int, b: 
     draw = np.random.default_rng(4)
     given = [draw.standard_normal([int(n) for n in t.split("x")[:-1]]).astype(np.float32) for t in (x, z)]
     given.append(draw.standard_normal((3, 3, a + b, f)).astype(np.float32))
-    np.testing.assert_allclose(kernel(*given), tcpx.evaluate(module, *given), rtol=1e-4, atol=1e-4)
+    found, wanted = (np.asarray(each, np.float64) for each in (kernel(*given), tcpx.evaluate(module, *given)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
     assert kernel.c_source.count("memcpy(") == 2
     assert "_copy = *(" not in kernel.c_source
