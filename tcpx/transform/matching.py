@@ -60,7 +60,7 @@ def find_match(
         return [Difference(op_class.opcode, 0, "all of its dims count") for op_class in classes]
     mine = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
     if may_contract(op):
-        mine = _rounded_apart(mine)
+        mine = rounded_apart(mine)
     misses: dict[str, Difference] = {}
     for op_class in classes:
         for candidate in _candidates(op_class, op, order):
@@ -85,8 +85,8 @@ def _candidates(op_class: type[Structured], op: Structured, first: Sequence[int]
             yield Candidate(op_class, attributes, order)
 
 
-def _rounded_apart(op: Structured) -> Structured:
-    """The detached generic with a product and a sum in its body for what may round once or twice."""
+def rounded_apart(op: Structured) -> Structured:
+    """A generic with a product and a sum in its body for what may round once or twice; itself if there is none."""
     if not any(_may_expand(inner) for block in op.regions for inner in block.ops):
         return op
     blocks: list[Block] = []

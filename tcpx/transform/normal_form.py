@@ -3,18 +3,19 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from tcpx.payload.contraction import may_contract
 from tcpx.payload.declared_bodies import is_declared_outside
 from tcpx.payload.indexing_maps import IndexingMap, map_coefficients, map_symbols
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, operation_classes, tree_classes_of
-from tcpx.payload.ops.generic import generalize
 from tcpx.payload.types import shape_of
-from tcpx.transform.matching import Candidate, find_match
+from tcpx.transform.matching import Candidate, find_match, general, rounded_apart, stand_ins
 
 
 def normal_form(op: Operation) -> Structured | None:
     """A detached operation that computes what a generic, or an operation of another package, does: of the most special
-    class there is for it, or with its dims in normal order and an accumulator. None of what has its normal form."""
+    class there is for it, or with its dims in normal order, an accumulator, and products and sums in place of what may
+    round once or twice. None of what has its normal form."""
     if not isinstance(op, Structured) or not (op.regions or is_declared_outside(type(op))):
         return None
     found = find_match(op, _special_first(), order_of_inputs(op))
@@ -22,9 +23,12 @@ def normal_form(op: Operation) -> Structured | None:
         return found.on(op, op.operands)
     order = normal_order(op)
     accumulates = bool(op.optional_operand) or not op.reduces
-    if order == op.iterators() and accumulates:
+    shapes = [shape_of(r.type) for r in op.results]
+    plain = general(op.on_tiles(stand_ins(op), *shapes))
+    apart = rounded_apart(plain) if may_contract(op) else plain
+    if order == op.iterators() and accumulates and apart is plain:
         return None
-    made = op.on_tiles(op.operands, *(shape_of(r.type) for r in op.results)) if op.regions else generalize(op)
+    made = apart.on_tiles(op.operands, *shapes)
     made.attributes["iterators"] = tuple(it.entry for it in order)
     return made if isinstance(made, Structured) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -94,6 +95,10 @@ WINDOWS = {
     "one row": ("200 5", "[i + p], [p]", "i", "196", "p"),
     "pool": ("16x14x14", "[c, h + p, v + q]", "chv", "16x12x12", "pq"),
 }
+
+
+_PRODUCT = re.compile(r"%(\w+) = tcp.mul\((.*)\) : f32\n *%(\w+) = tcp.add\(%(\w+), %\1\) : f32")
+"""A product and the sum that it is added to, in a scalar body."""
 
 
 def of_windows(name: str) -> str:
@@ -205,6 +210,15 @@ def test_payloads(name: str, wide: Target) -> None:
     text = PAYLOADS[name] if name in PAYLOADS else of_windows(name)
     found = differing(tcpx.parse(text), wide, {**ALL_AT_ONCE, "reordered": SPELLINGS["reordered"]})
     assert found == []
+
+
+@pytest.mark.parametrize("name", ["rows of squares", *(name for name in WINDOWS if " " in WINDOWS[name][0])])
+def test_a_product_and_a_sum_may_be_one_operation(name: str, wide: Target) -> None:
+    """A body with `multiply_add` beside one with `mul` and `add`: both may round once or twice."""
+    text = PAYLOADS[name] if name in PAYLOADS else of_windows(name)
+    once, count = _PRODUCT.subn(r"%\3 = tcp.multiply_add(\2, %\4) : f32", text)
+    assert count == 1
+    assert meaning(tcpx.parse(once), wide) == meaning(tcpx.parse(text), wide)
 
 
 def test_windows_of_another_package(wide: Target) -> None:

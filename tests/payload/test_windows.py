@@ -72,6 +72,34 @@ def test_padding_is_a_pad_where_weights_are_finite() -> None:
     assert "tcp.select" in made(weights)
 
 
+MULTIPLIED = """\
+func @f(%x: tensor<1x14x14x16xf32>GIVEN) -> tensor<1x14x14x32xf32> {
+STORED  %p = tcp.pad(%x) {value = 0.0, low = [0, 1, 1, 0]} : tensor<1x16x16x16xf32>
+  %y = tcp.convolution(%p, %w) {input = ["n", "h+p", "v+q", "c"], filter = ["p", "q", "c", "f"],
+      out = ["n", "h", "v", "f"]} : tensor<1x14x14x32xf32>
+  tcp.return(%y)
+}
+"""
+FILTER = "tensor<3x3x16x32xf32>"
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_pad_before_a_convolution_is_multiplied(is_stored: bool) -> None:
+    """An infinite weight times a zero of the padding is NaN; taps are dropped where all weights are finite alone."""
+    stored = f'  %w = tcp.const {{constant = "w"}} : {FILTER}\n' if is_stored else ""
+    source = MULTIPLIED.replace("GIVEN", "" if is_stored else f", %w: {FILTER}").replace("STORED", stored)
+    x, w = np.ones((1, 14, 14, 16), np.float32), np.ones((3, 3, 16, 32), np.float32)
+    w[0, :, 3, 5] = np.inf
+    module = tcpx.parse(source, constants=Constants({"w": w} if is_stored else {}))
+    given = [x] if is_stored else [x, w]
+    for made in (tcpx.evaluate(module, *given), tcpx.compile(module, target="x86_avx2")(*given)):
+        y = np.asarray(made, np.float32)[0]
+        assert np.isnan(y[0, :, 5]).all()
+        assert np.isnan(y[:, (0, -1), 5]).all()
+        assert np.isposinf(y[1:, 1:-1, 5]).all()
+        assert np.isfinite(np.delete(y, 5, axis=2)).all()
+
+
 REFUSED = {
     "result": (
         text("tcp.convolution(%x, %w)", W, "1x3x4x5"),

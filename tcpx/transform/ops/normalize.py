@@ -20,8 +20,9 @@ class Normalize(Transform):
     """Give operations that compute the same one form, whatever their names, the order of their dims, and how they are
     written: each generic, and each operation of another package, becomes the most special class that computes it, as
     with `specialize`. One that no class computes has its dims in the order of the result, then those that it reduces in
-    the order in which they are stored, as with `interchange`; it is a generic if its class takes no `init`, which tiles
-    of a reduction need.
+    the order in which they are stored, as with `interchange`, and a `mul` and an `add` in place of a `multiply_add`
+    where products may be rounded with sums; it is a generic if its class takes no `init`, which tiles of a reduction
+    need.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
