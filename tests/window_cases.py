@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "si32": np.int32, "si8": np.int8}
+NUMPY = {
+    "ui8": np.uint8,
+    "si64": np.int64,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "si32": np.int32,
+    "si8": np.int8,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,7 @@ class WindowCase:
     has_init: bool = False
     has_epilogue: bool = False
     is_stored: bool = False
+    has_indices: bool = False
     seed: int = 0
     names: str = field(default="")
 
@@ -79,13 +88,15 @@ class WindowCase:
         held = {k: v for k, v in self._attributes().items() if v}
         attributes = ", ".join(f"{key} = {json.dumps(value)}" for key, value in held.items())
         opcode = "tcp.convolution" if self.kind == "conv" else "tcp.pooling"
-        end = f"  %r = tcp.neg(%y) : {y}\n  tcp.return(%r)" if self.has_epilogue else "  tcp.return(%y)"
+        index = f", {_type(tuple(self._symbolic())[2], self.results, 'si64')}" if self.has_indices else ""
+        opcode, made, more = (f"{opcode}_argmax", "%y, %i", ", %i") if index else (opcode, "%y", "")
+        end = f"  %r = tcp.neg(%y) : {y}\n  tcp.return(%r{more})" if self.has_epilogue else f"  tcp.return(%y{more})"
         symbols = (
             f" symbols [B, {', '.join(f'S{k}: {n}..' for k, n in enumerate(self.extents))}]" if self.is_symbolic else ""
         )
         return (
-            f"func @f({', '.join(given)}) -> {y}{symbols} {{\n{before}"
-            f"  %y = {opcode}({', '.join(operands)}){f' {{{attributes}}}' if attributes else ''} : {y}\n{end}\n}}\n"
+            f"func @f({', '.join(given)}) -> {f'({y}{index})' if index else y}{symbols} {{\n{before}  {made} = "
+            f"{opcode}({', '.join(operands)}){f' {{{attributes}}}' if attributes else ''} : {y}{index}\n{end}\n}}\n"
         )
 
     def _symbolic(self) -> Iterator[tuple[object, ...]]:
@@ -178,6 +189,18 @@ class WindowCase:
             total = join(total, arguments[-1])
         return -total if self.has_epilogue else total
 
+    def indices(self, arguments: Sequence[Array]) -> Array:
+        """The index of the first greatest element of each window, along the dims of windows."""
+        x = np.transpose(arguments[0], np.argsort(self.order))
+        places = np.broadcast_to(np.arange(np.prod(self.extents)).reshape(self.extents), x.shape)
+        most, first = np.zeros(self.shapes[2], x.dtype), np.full(self.shapes[2], -1)
+        for tap in product(*map(range, self.kernel)):
+            written, read = self._tap(tap)
+            at, part = (slice(None), slice(None), *written), (slice(None), slice(None), *read)
+            goes_first = (first[at] < 0) | (x[part] > most[at])
+            most[at], first[at] = np.where(goes_first, (x[part], places[part]), (most[at], first[at]))
+        return np.transpose(np.where(first < 0, np.iinfo(np.int64).max, first), self.results)
+
     def _tap(self, tap: Sequence[int]) -> tuple[list[slice], list[slice]]:
         """The windows that have a tap, and the elements that it is."""
         written, read = [], []
@@ -231,7 +254,7 @@ def drawn(seed: int, simple: bool = False) -> WindowCase:
     dtypes = draw.choice((("f32", "f32"),) * 4 + (("f64", "f64"), ("si32", "si32"), ("si8", "si32"), ("f16", "f32")))
     if kind in ("average", "lp") and dtypes[1] == "si32":
         dtypes = ("f32", "f32")
-    return WindowCase(
+    case = WindowCase(
         kind,
         dtypes if dtypes[0] == dtypes[1] or kind not in ("max", "min") else (dtypes[1], dtypes[1]),
         tuple(n + draw.choice((0, 1, 4, 7) if rank < 3 else (0, 2, 4)) for n in least),
@@ -249,5 +272,6 @@ def drawn(seed: int, simple: bool = False) -> WindowCase:
         draw.random() < 0.2 and kind not in ("average", "lp"),
         draw.random() < 0.4,
         kind == "conv" and draw.random() < 0.5,
-        seed,
+        seed=seed,
     )
+    return replace(case, has_indices=kind == "max" and not case.has_init and draw.random() < 0.5)

@@ -253,6 +253,8 @@ class Tileable(Operation):
     has_numbered_dims: ClassVar[bool] = False
     """Whether its dims are d0, d1, .., unless the payload names them (`dim_names`). If neither is declared, it always
     does."""
+    expands_first: ClassVar[bool] | property = False
+    """Whether it is short for what it decomposes into: no step of a schedule sees it."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -687,11 +689,6 @@ class Structured(Tileable):
         not made of any."""
         del build
         return ()
-
-    @property
-    def expands_first(self) -> bool:
-        """Whether it is short for what it decomposes into: no step of a schedule sees it."""
-        return False
 
     @property
     def reduces(self) -> bool:

@@ -1,10 +1,16 @@
 """Operations that are short for others are these, before any step of a schedule."""
 
+from typing import Final
+
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Module, Operation, Value
+from tcpx.payload.ops.composite import Composite
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import TensorType
 from tcpx.transform.editing import source_name
+
+ARITHMETIC: Final = (Structured, Composite)
+"""The interfaces of operations that a handle may denote in place of one that is short for others."""
 
 
 def expand_short_forms(rewriter: Rewriter, module: Module) -> None:
@@ -17,17 +23,17 @@ def expand_short_forms(rewriter: Rewriter, module: Module) -> None:
 def expand_short_form(rewriter: Rewriter, op: Operation) -> Operation:
     """The operation that does the arithmetic of one that is short for others, in whose place these are; it has the name
     and the handles. Itself if it is not short."""
-    if not isinstance(op, Structured) or not op.expands_first or not isinstance(op.result.type, TensorType):
+    if not isinstance(op, ARITHMETIC) or not op.expands_first or not isinstance(op.results[0].type, TensorType):
         return op
-    base, made = source_name(op), list[Structured]()
+    base, made = source_name(op), list[Structured | Composite]()
 
     def build(part: Operation) -> Value:
         part.stand_for(op)
         inserted = rewriter.insert(part, InsertPoint.before(op), f"{base}/{part.opcode.rpartition('.')[2]}")
-        made.extend([inserted] if isinstance(inserted, Structured) else [])
+        made.extend([inserted] if isinstance(inserted, ARITHMETIC) else [])
         return inserted.results[0]
 
-    values = op.decompose(build)
+    values = op.decomposed(build) if isinstance(op, Composite) else op.decompose(build)
     *others, anchor = made
     rewriter.rename(anchor, op.name)
     rewriter.continue_as(op, anchor)

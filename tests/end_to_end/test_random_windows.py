@@ -70,7 +70,11 @@ def check(seeds: Iterable[int], recipe: str, threads: int, target: str = "x86_av
     for case, kernel in zip(cases, kernels, strict=True):
         arrays = case.arguments()
         given = [arrays[0], *arrays[2:]] if case.is_stored else arrays
-        np.testing.assert_array_equal(kernel(*given), case.expected(arrays), err_msg=f"{case.seed}: {case.text}")
+        found, message = kernel(*given), f"{case.seed}: {case.text}"
+        values, indices = found if isinstance(found, tuple) else (found, None)
+        np.testing.assert_array_equal(values, case.expected(arrays), err_msg=message)
+        if case.has_indices:
+            np.testing.assert_array_equal(indices, case.indices(arrays), err_msg=message)
         counts[case.kind] += 1
     return counts
 

@@ -127,6 +127,11 @@ LAYERS = {
     "Conv of one tap": ("strides = [2, 2]", "1x6x9x10 8x6x1x1", "strides = [2, 2]"),
     "Conv in groups": ("group = 2", "1x6x9x10 8x3x3x3", "groups = 2"),
     "Conv depthwise": ("group = 6, pads = [1, 1, 1, 1]", "1x6x9x10 6x1x3x3", "groups = 6, low = [1, 1], high = [1, 1]"),
+    "ConvTranspose": (
+        "strides = [2, 2], pads = [1, 1, 1, 1]",
+        "1x6x9x10 6x8x3x3",
+        "strides = [2, 2], low = [1, 1], high = [1, 1]",
+    ),
     "MaxPool": ("kernel_shape = [2, 3], strides = [2, 1]", "1x6x9x10", "window = [2, 3], strides = [2, 1]"),
     "MaxPool with ceil_mode": (
         "kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1",
@@ -155,7 +160,7 @@ def layer(name: str) -> tuple[tcpx.Module, tcpx.Module]:
     imported = tcpx.onnx.load(model).module
     y, held = imported.main.returned[0].type, f" {{{attributes}}}" if attributes else ""
     constants = [f'  %w{k} = tcp.const {{constant = "w{k}"}} : tensor<{w}xf32>\n' for k, w in enumerate(weights)]
-    opcode = "tcp.convolution" if stored else "tcp.pooling"
+    opcode = f"tcp.{'convolution' if stored else 'pooling'}{'_transpose' if operator == 'ConvTranspose' else ''}"
     return imported, tcpx.parse(
         f"func @f(%x: tensor<{x}xf32>) -> {y} {{\n{''.join(constants)}"
         f"  %y = {opcode}({', '.join(f'%{key}' for key in ('x', *stored))}){held} : {y}\n  tcp.return(%y)\n}}\n",

@@ -8,7 +8,7 @@ import pytest
 import tcpx
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import VerifyError
-from tests.window_cases import drawn
+from tests.window_cases import NUMPY, drawn
 
 LAYER = "tcp.convolution(%x, %w) {low = [1, 1], high = [1, 1]}"
 X, W = {"x": "1x2x4x5"}, {"x": "1x2x4x5", "w": "3x2x3x3"}
@@ -32,7 +32,11 @@ def test_values(first: int) -> None:
         given = [arguments[0], *arguments[2:]] if case.is_stored else arguments
         module = tcpx.parse(case.text, constants=stored)
         assert tcpx.parse(module.text(), constants=stored).text() == module.text()
-        np.testing.assert_array_equal(tcpx.evaluate(module, *given), case.expected(arguments), err_msg=case.text)
+        found = tcpx.evaluate(module, *given)
+        values, indices = found if isinstance(found, tuple) else (found, None)
+        np.testing.assert_array_equal(values, case.expected(arguments), err_msg=case.text)
+        if case.has_indices:
+            np.testing.assert_array_equal(indices, case.indices(arguments), err_msg=case.text)
 
 
 PADDED = {
@@ -70,6 +74,47 @@ def test_padding_is_a_pad_where_weights_are_finite() -> None:
     assert '%y/convolution = tcp.convolution(%y/pad, %w) : tensor<1x3x4x5xf32> name "y"\n' in made(weights)
     weights[0] = np.inf
     assert "tcp.select" in made(weights)
+
+
+INDEXED = """\
+func @f(%x: tensor<[N]x[H]x[V]x5xDTYPE>) -> (tensor<OUTxDTYPE>, tensor<OUTxINDEX>) symbols [N: 0.., H: 0.., V: 1..] {
+  %y, %i = tcp.pooling_argmax(%x) {dims = [1, 2], window = [2, 3], strides = [2, 1], low = [1, 2], high = [0, 1]} :
+      tensor<OUTxDTYPE>, tensor<OUTxINDEX>
+  tcp.return(%y, %i)
+}
+""".replace("OUT", "[N]x[floordiv(H + 1, 2)]x[V + 1]x5")
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "si8", "si64"])
+def test_first_indices(dtype: str) -> None:
+    """Of NaN, infinities and the least numbers, which padding equals; of sizes that are 0, 1 and odd."""
+    index = "si32" if dtype == "f16" else "si64"
+    module = tcpx.parse(INDEXED.replace("DTYPE", dtype).replace("INDEX", index))
+    kernel, type_ = tcpx.compile(module, target="x86_avx2"), NUMPY[dtype]
+    is_float = np.issubdtype(type_, np.floating)
+    numbers = [-np.inf, -1, 0, 0, 2, np.nan] if is_float else [np.iinfo(type_).min, 0, 1, 3]
+    for shape in ((2, 5, 7, 5), (1, 1, 1, 5), (3, 0, 4, 5), (0, 3, 2, 5), (1, 4, 33, 5)):
+        x = np.random.default_rng(shape[2]).choice(np.array(numbers, type_), shape)
+        for part in (x, np.full_like(x, numbers[0])):
+            values, wanted = first_indices(part, np.dtype(np.int32 if index == "si32" else np.int64))
+            for found in (tcpx.evaluate(module, part), kernel(part)):
+                assert isinstance(found, tuple)
+                np.testing.assert_array_equal(found[0], values)
+                np.testing.assert_array_equal(found[1], wanted)
+
+
+def first_indices(x: np.ndarray, index: np.dtype[np.generic]) -> tuple[np.ndarray, np.ndarray]:
+    """What `INDEXED` computes, element by element."""
+    n, h, v, c = x.shape
+    values, first = (np.zeros((n, (h + 1) // 2, v + 1, c), t) for t in (x.dtype, index))
+    for at in np.ndindex(*values.shape):
+        rows, columns = range(max(0, 2 * at[1] - 1), min(h, 2 * at[1] + 1)), range(max(0, at[2] - 2), min(v, at[2] + 1))
+        places = [(r, q) for r in rows for q in columns]
+        elements = [x[at[0], r, q, at[3]] for r, q in places]
+        is_nan = [bool(e != e) for e in elements]
+        k = is_nan.index(True) if any(is_nan) else int(np.argmax(elements))
+        values[at], first[at] = elements[k], places[k][0] * v + places[k][1]
+    return values, first
 
 
 MULTIPLIED = """\
@@ -181,6 +226,12 @@ REFUSED = {
         text('tcp.pooling(%x, init = %z) {window = [2, 2], kind = "average"}', X | {"z": "1x2x3x4"}, "1x2x3x4"),
         '`kind = "average"` gives floats, and takes no `init`',
         "a result of floats, and one operand",
+        None,
+    ),
+    "indices that are no integers": (
+        INDEXED.replace("DTYPE", "f32").replace("INDEX", "f32"),
+        "the results are elements of the operand and their indices, of one shape",
+        "f32, and integers",
         None,
     ),
     "power": (

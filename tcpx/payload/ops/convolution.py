@@ -28,6 +28,8 @@ from tcpx.payload.sizes import Dim, Size, floordiv, is_equal, mod, to_text
 from tcpx.payload.types import dtype_of, like, shape_of
 
 Names = tuple[str, ...]
+AllNames = tuple[Names, Names, Names]
+"""Those of the dims of input, filter and result."""
 NAMES: Final = ("input", "filter", "out")
 _WINDOW: Final = re.compile(r"\s*([^\W\d]\w*)\s*\+\s*([^\W\d]\w*)\s*")
 
@@ -76,16 +78,16 @@ class Convolution(Windowed, SumOfProducts):
             return None
         strides, dilations = zip(*factors, strict=True)
         held: dict[str, Attribute] = dict(zip(NAMES, (tuple(read), own, out), strict=True))
-        if _numbered(tuple(read), own, out) == _numbered(*_usual(len(read))):
+        if _numbered(tuple(read), own, out) == _numbered(*usual_names(len(read))):
             held = {}
         usual = (1,) * len(factors)
         return held | {k: v for k, v in (("strides", strides), ("dilations", dilations)) if v != usual}
 
     @property
-    def names(self) -> tuple[Names, Names, Names]:
+    def names(self) -> AllNames:
         """The names of the dims of input, filter and result: those of the attributes, or the usual ones."""
         given = self.input_names, self.filter_names, self.out_names
-        return given if any(given) else _usual(len(shape_of(self.input.type)))
+        return given if any(given) else usual_names(len(shape_of(self.input.type)))
 
     @property
     def window_dims(self) -> Sequence[tuple[int, str, str]]:
@@ -143,7 +145,7 @@ class Convolution(Windowed, SumOfProducts):
         if self.is_padded and not is_masked:
             return [build(self.plain([self._padded(build), *self.operands[1:]]))]
         if self.groups != 1:
-            return [self._by_groups(build)]
+            return [with_a_dim_of_groups(self, self.channels or ("", ""), self.groups, self.names, build)]
         return [self._masked(build)] if is_masked else ()
 
     def _padded(self, build: Build) -> Value:
@@ -152,22 +154,6 @@ class Convolution(Windowed, SumOfProducts):
         for window in self.windows():
             low[window.place] = window.low
         return build(Pad.of(self.input, self.padded_shape(), 0, low))
-
-    def _by_groups(self, build: Build) -> Value:
-        """The convolution with a dim of its own for the groups, of reshapes of the operands."""
-        (f, c), taken = self.channels or ("", ""), {name for names in self.names for name in names}
-        g = next(name for name in ("g", *(f"g{k}" for k in range(len(taken)))) if name not in taken)
-        places = [names.index(f if f in names else c) for names in self.names]
-
-        def split(value: Value, at: int) -> tuple[Dim, ...]:
-            shape = shape_of(value.type)
-            return (*shape[:at], self.groups, floordiv(shape[at], self.groups), *shape[at + 1 :])
-
-        values = [build(Reshape.of(v, split(v, at))) for v, at in zip(self.operands, (*places,), strict=False)]
-        held = dict(zip(NAMES, ((*n[:at], g, *n[at:]) for n, at in zip(self.names, places, strict=True)), strict=True))
-        type_ = like(self.result.type, split(self.result, places[2]), self.acc_type)
-        made = build(Convolution(values, [type_], {**self.attributes, **held, "groups": 1}))
-        return build(Reshape.of(made, shape_of(self.result.type)))
 
     def _masked(self, build: Build) -> Value:
         """The sums over windows of the padded input, where the weight of a tap in the padding is 0."""
@@ -275,7 +261,26 @@ class Convolution(Windowed, SumOfProducts):
         return (result.astype(self.acc_type.numpy),)
 
 
-def _usual(rank: int) -> tuple[Names, Names, Names]:
+def with_a_dim_of_groups(op: Operation, channels: tuple[str, str], groups: int, names: AllNames, build: Build) -> Value:
+    """The result of a convolution, or a transposed one, which has a dim of its own for the groups of two dims, between
+    reshapes."""
+    (f, c), taken = channels, {name for own in names for name in own}
+    g = next(name for name in ("g", *(f"g{k}" for k in range(len(taken)))) if name not in taken)
+    places = [own.index(f if f in own else c) for own in names]
+
+    def split(value: Value, at: int) -> tuple[Dim, ...]:
+        shape = shape_of(value.type)
+        return (*shape[:at], groups, floordiv(shape[at], groups), *shape[at + 1 :])
+
+    values = [build(Reshape.of(v, split(v, at))) for v, at in zip(op.operands, places, strict=False)]
+    held = dict(zip(NAMES, ((*own[:at], g, *own[at:]) for own, at in zip(names, places, strict=True)), strict=True))
+    type_ = like(op.result.type, split(op.result, places[2]), dtype_of(op.result.type))
+    rest = {key: attribute for key, attribute in op.attributes.items() if key != "groups"}
+    made = build(type(op)(values, [type_], {**rest, **held}))
+    return build(Reshape.of(made, shape_of(op.result.type)))
+
+
+def usual_names(rank: int) -> AllNames:
     """The names of the dims of input, filter and result where none are given."""
     places = range(max(0, rank - 2))
     taps = [f"k{k}" for k in places]

@@ -34,8 +34,53 @@ OF_SUMS: Final = ("average", "lp")
 """The kinds that are sums, and elementwise operations before or after."""
 
 
+class OneWindowed(Windowed):
+    """An operation that reads windows of its only operand, with `window[k]` taps along dim `dims[k]`."""
+
+    __slots__ = ()
+    operand = Operand()
+    window = DimsAttribute(example="[2, 2]")
+    """How many taps a window has along each of its dims."""
+    places = ElementsAttribute(int, "a list of ints", "dims", "", ())
+    """The dims of windows."""
+
+    @property
+    def window_dims(self) -> Sequence[tuple[int, str, str]]:
+        rank, count = len(shape_of(self.operand.type)), len(self.window)
+        places = self.places or range(max(0, rank - count), rank)
+        return [(place, f"d{place}", f"k{k}") for k, place in enumerate(places)]
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        kept = parallel(*(f"d{k}" for k in range(len(shape_of(self.operand.type)))))
+        taps = zip(self.window_dims, self.window, strict=False)
+        return (*kept, *(Iterator(tap, IteratorKind.REDUCTION, extent) for (_, _, tap), extent in taps))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        entries: list[Dim] = list(self.result_map())
+        for window in self.windows():
+            entries[window.place] = window.entry()
+        return (tuple(entries),)
+
+    def result_map(self) -> IndexingMap:
+        return dims(*(f"d{k}" for k in range(len(shape_of(self.operand.type)))))
+
+    def declaring(self, extents: Mapping[str, Dim]) -> Mapping[str, Attribute]:
+        return {"window": tuple(extents[tap] for _, _, tap in self.window_dims)}
+
+    def verify(self) -> None:
+        rank, places = len(shape_of(self.operand.type)), self.places
+        is_right = all(0 <= k < rank for k in places) and len({*places}) == len(places) and len(self.window) <= rank
+        if not is_right or not self.window or (places and len(places) != len(self.window)):
+            raise self.error(
+                "`window` has the taps along each of `dims`, dims of the operand",
+                required=f"numbers of taps, and as many different dims, 0 or more, and below {rank}",
+                found=f"window = [{', '.join(map(to_text, self.window))}], dims = {list(places)}",
+            )
+        super().verify()
+
+
 @register
-class Pooling(Windowed):
+class Pooling(OneWindowed):
     """The elements of each window of the operand, combined by `kind`: `"max"`, `"min"`, `"sum"`, `"average"`, which is
     the sum divided by the number of elements, or `"lp"`, the root of the sum of the elements' absolute values to
     `power`.
@@ -49,11 +94,7 @@ class Pooling(Windowed):
     __slots__ = ()
     opcode = "tcp.pooling"
     class_name = "pooling"
-    operand, init = Operand(), OptionalOperand()
-    window = DimsAttribute(example="[2, 2]")
-    """How many taps a window has along each of its dims."""
-    places = ElementsAttribute(int, "a list of ints", "dims", "", ())
-    """The dims of windows."""
+    init = OptionalOperand()
     kind = ChoiceAttribute(*COMBINERS, *OF_SUMS)
     """What combines the elements."""
     power = IntAttribute(default=2)
@@ -89,12 +130,6 @@ class Pooling(Windowed):
         return made | ({"kind": kind} if kind != "max" else {})
 
     @property
-    def window_dims(self) -> Sequence[tuple[int, str, str]]:
-        rank, count = len(shape_of(self.operand.type)), len(self.window)
-        places = self.places or range(max(0, rank - count), rank)
-        return [(place, f"d{place}", f"k{k}") for k, place in enumerate(places)]
-
-    @property
     def combiner(self) -> type[Arithmetic]:
         """The operation that combines elements."""
         return COMBINERS.get(self.kind, Add)
@@ -107,23 +142,6 @@ class Pooling(Windowed):
     def accumulators(self) -> tuple[ScalarType, ...]:
         """Sums of 16 bits are made in f32."""
         return (accumulator_of(self.acc_type) if self.combiner is Add else self.acc_type,)
-
-    def iterators(self) -> tuple[Iterator, ...]:
-        kept = parallel(*(f"d{k}" for k in range(len(shape_of(self.operand.type)))))
-        taps = zip(self.window_dims, self.window, strict=False)
-        return (*kept, *(Iterator(tap, IteratorKind.REDUCTION, extent) for (_, _, tap), extent in taps))
-
-    def maps(self) -> tuple[IndexingMap, ...]:
-        entries: list[Dim] = list(self.result_map())
-        for window in self.windows():
-            entries[window.place] = window.entry()
-        return (tuple(entries),)
-
-    def result_map(self) -> IndexingMap:
-        return dims(*(f"d{k}" for k in range(len(shape_of(self.operand.type)))))
-
-    def declaring(self, extents: Mapping[str, Dim]) -> Mapping[str, Attribute]:
-        return {"window": tuple(extents[tap] for _, _, tap in self.window_dims)}
 
     def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
         return build(self.combiner.of(lhs, rhs))
@@ -187,14 +205,6 @@ class Pooling(Windowed):
         return reduce(lambda lhs, rhs: build(Mul.of(lhs, rhs)), made)
 
     def verify(self) -> None:
-        rank, places = len(shape_of(self.operand.type)), self.places
-        is_right = all(0 <= k < rank for k in places) and len({*places}) == len(places) and len(self.window) <= rank
-        if not is_right or not self.window or (places and len(places) != len(self.window)):
-            raise self.error(
-                "`window` has the taps along each of `dims`, dims of the operand",
-                required=f"numbers of taps, and as many different dims, 0 or more, and below {rank}",
-                found=f"window = [{', '.join(map(to_text, self.window))}], dims = {list(places)}",
-            )
         if self.kind in OF_SUMS:
             self._verify_short()
         for value in self.inits:

@@ -61,6 +61,19 @@ class TupleReduce(Structured):
         super().verify()
 
 
+def first_of(build: Build, combiner: type[Arithmetic], lhs: Sequence[Value], rhs: Sequence[Value]) -> tuple[Value, ...]:
+    """Of two elements with their indices, the one that goes before the other, or the least index of equal ones."""
+    (a, i), (b, j) = lhs, rhs
+    before, after = ((a, b), (b, a))[:: 1 if combiner is Min else -1]
+    if_not_before = build(Select.of(build(Less.of(*after)), j, build(Min.of(i, j))))
+    index = build(Select.of(build(Less.of(*before)), i, if_not_before))
+    if dtype_of(a.type).is_float:
+        is_nan, other_is = (build(IsNan.of(x)) for x in (a, b))
+        nan_first = build(Select.of(other_is, build(Min.of(i, j)), i))
+        index = build(Select.of(is_nan, nan_first, build(Select.of(other_is, j, index))))
+    return build(combiner.of(a, b)), index
+
+
 class ArgReduce(TupleReduce):
     """The element that goes before all others over `dims`, and the first index of one. A NaN goes before all numbers.
 
@@ -146,15 +159,7 @@ class ArgReduce(TupleReduce):
         return self.joined(build, accumulators, args) if accumulators else tuple(args)
 
     def joined(self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]) -> tuple[Value, ...]:
-        (a, i), (b, j) = lhs, rhs
-        before, after = ((a, b), (b, a))[:: 1 if self.combiner is Min else -1]
-        if_not_before = build(Select.of(build(Less.of(*after)), j, build(Min.of(i, j))))
-        index = build(Select.of(build(Less.of(*before)), i, if_not_before))
-        if dtype_of(a.type).is_float:
-            is_nan, other_is = (build(IsNan.of(x)) for x in (a, b))
-            nan_first = build(Select.of(other_is, build(Min.of(i, j)), i))
-            index = build(Select.of(is_nan, nan_first, build(Select.of(other_is, j, index))))
-        return build(self.combiner.of(a, b)), index
+        return first_of(build, self.combiner, lhs, rhs)
 
     def joined_later(
         self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]

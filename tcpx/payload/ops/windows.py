@@ -122,6 +122,10 @@ class Windowed(Structured):
         made.name = self.name
         return made
 
+    def long_form(self, operands: Sequence[Value]) -> Windowed:
+        """A detached operation over windows of this padded operand and the others, without what makes it short."""
+        return self.plain(operands, SHORT)
+
     def is_inside(self, build: Build, window: Window) -> Value:
         """For each index along a dim of the padded operand, whether it is one of the operand."""
         extents = [shape[window.place] for shape in (shape_of(self.operands[0].type), self.padded_shape())]
@@ -176,7 +180,7 @@ class Windowed(Structured):
                     found=f"[{', '.join(map(to_text, held))}]",
                     fix=f"{{{key} = [{', '.join([str(usual)] * count)}]}}" if len(held) != count else None,
                 )
-        wanted, have, error = self.shape_from_inputs(), shape_of(self.result.type), self.wrong_result()
+        wanted, have, error = self.shape_from_inputs(), shape_of(self.results[0].type), self.wrong_result()
         pairs = zip(wanted or have, have, strict=False)
         if error is not None and (len(wanted or have) != len(have) or any(is_equal(a, b) is False for a, b in pairs)):
             raise error
@@ -185,6 +189,6 @@ class Windowed(Structured):
             return
         values = Block([(value.name, value.type) for value in self.operands]).args
         values[0].type = like(values[0].type, self.shape_read(), dtype_of(values[0].type))
-        made = self.plain(values, SHORT)
+        made = self.long_form(values)
         made.parent = self.parent
         made.verify()

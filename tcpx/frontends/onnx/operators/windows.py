@@ -10,14 +10,11 @@ from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, product
 from tcpx.frontends.onnx.operators.linear import shifted
-from tcpx.frontends.onnx.operators.phases import by_phases, cropped, have_equal_phases, turned_weights
 from tcpx.frontends.onnx.table import Result, rule
-from tcpx.frontends.onnx.writing import Build, spread
-from tcpx.payload.indexing_maps import dims
 from tcpx.payload.ir import Attribute, Value
 from tcpx.payload.ops.finite import is_finite
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, maximum, minimum
-from tcpx.payload.types import ScalarType, accumulator_of, i1, shape_of, si32, si64
+from tcpx.payload.types import ScalarType, accumulator_of, shape_of, si32, si64
 from tcpx.plurals import counted
 
 _AUTO: Final = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
@@ -56,19 +53,6 @@ class Windows:
         fields = {"strides": self.strides, "dilations": self.dilations, "low": self.low, "high": self.high}
         usual = {"low": 0, "high": 0}
         return {k: held for k, held in fields.items() if not all(same(number, usual.get(k, 1)) for number in held)}
-
-    def places(self) -> tuple[list[Dim], list[tuple[str, str]], list[tuple[str, str, Dim]]]:
-        """The index along each spatial dim, the iterators of windows, and those within one."""
-        out = [f"o{k}" for k in range(self.rank)]
-        inner = [f"k{k}" for k in range(self.rank)]
-        read = [
-            o * stride + i * spacing
-            for o, i, stride, spacing in zip(dims(*out), dims(*inner), self.strides, self.dilations, strict=True)
-        ]
-        reduced: list[tuple[str, str, Dim]] = [
-            (i, "reduction", size) for i, size in zip(inner, self.kernel, strict=True)
-        ]
-        return read, [(o, "parallel") for o in out], reduced
 
 
 def windows_of(n: Node, spatial: Sequence[Dim], kernel: Sequence[int]) -> Windows:
@@ -186,7 +170,7 @@ def conv_integer(n: Node) -> Result:
 
 @rule("ConvTranspose")
 def conv_transpose(n: Node) -> Result:
-    """A convolution of x with elements between its own, by turned weights."""
+    """A transposed convolution, with zeros where no tap reaches an element that is asked for."""
     x, shape, own = n.value(0), n.ranked(0, 3).shape, n.shape(1)
     rank, groups = len(shape) - 2, n.int("group", 1)
     kernel = [k for k in own[2:] if isinstance(k, int)]
@@ -210,51 +194,29 @@ def conv_transpose(n: Node) -> Result:
     if len(more) != rank or len(wanted) not in (0, rank):
         required = f"{counted(rank, 'number')}, one for each spatial dim"
         raise n.error("`output_padding` and `output_shape`", required, f"{shown(more)} and {shown(wanted)}")
-    low: list[Dim] = []
-    high: list[Dim] = []
-    count: list[Dim] = []
-    cut_off: list[Dim] = []
-    for k in range(rank):
-        reach = (kernel[k] - 1) * dilations[k]
-        whole = spread(shape[2 + k], strides[k] - 1) + reach + more[k]
-        before, behind = pads[k], pads[rank + k]
+    zeros, reach = [[0, 0] for _ in range(rank)], list[Dim]()
+    cuts = [[pads[k], pads[rank + k] - more[k]] for k in range(rank)]  # those of less than 0 are zeros instead
+    for k, (size, cut) in enumerate(zip(shape[2:], cuts, strict=True)):
+        whole = strides[k] * (size - 1) + (kernel[k] - 1) * dilations[k] + 1
         if wanted or auto in ("SAME_UPPER", "SAME_LOWER"):
-            cut = whole - (wanted[k] if wanted else shape[2 + k] * strides[k])
-            if not isinstance(cut, int):
-                raise Unsupported("padding of a dim that is known when called", [cut])
-            half = cut // 2 if auto == "SAME_UPPER" else cut - cut // 2
-            before, behind = half, cut - half
-        cut_off.append(before)
-        low.append(reach - before)
-        high.append(reach - behind + more[k])
-        count.append(whole - before - behind)
-    if have_equal_phases(kernel, strides, dilations):
-        phases = by_phases(n, groups, strides, cut_off, count)
-        if phases is not None:
-            return with_bias(n, n.w.reshape(phases, [shape[0], own[1] * groups, *count]), n.optional(2))
-    lead = (0, 0)
-    inside = n.w.pad(x, (*lead, *([0] * rank)), (*lead, *([0] * rank)), 0, (*lead, *(s - 1 for s in strides)))
-    inside, before, behind = cropped(n, inside, low, high)
-    inside = n.w.pad(inside, (*lead, *before), (*lead, *behind), 0)
-    turned, inner = turned_weights(n, groups), floordiv(own[0], groups)
-    wide = n.w.reshape(inside, [shape[0], groups, inner, *shape_of(inside.type)[2:]])
-    held = Windows(tuple(kernel), (1,) * rank, tuple(dilations), (0,) * rank, (0,) * rank, tuple(count))
-    out, taps = [f"o{k}" for k in range(rank)], [f"k{k}" for k in range(rank)]
-    names: dict[str, Attribute] = {
-        "input": ("b", "g", "c", *(f"{o}+{k}" for o, k in zip(out, taps, strict=True))),
-        "filter": ("g", "f", "c", *taps),
-        "out": ("b", "g", "f", *out),
+            missing = whole + more[k] - (wanted[k] if wanted else size * strides[k])
+            if not isinstance(missing, int):
+                raise Unsupported("padding of a dim that is known when called", [missing])
+            cut[0] = missing // 2 if auto == "SAME_UPPER" else missing - missing // 2
+            cut[1] = missing - cut[0] - more[k]
+        zeros[k] = [max(0, -cut[0]), max(0, -cut[1]) if -cut[1] >= strides[k] else 0]
+        reach.append(whole - cut[0] - cut[1] - sum(zeros[k]))
+    low, high = ([max(0, cut[side]) for cut in cuts] for side in (0, 1))
+    found = {"strides": strides, "dilations": dilations, "low": low, "high": high}
+    attributes: dict[str, Attribute] = {
+        key: tuple(held) for key, held in found.items() if set(held) != {0 if key in ("low", "high") else 1}
     }
+    attributes |= {"groups": groups} if groups != 1 else {}
     made = n.w.op(
-        "convolution",
-        wide,
-        turned,
-        shape=(shape[0], groups, own[1], *count),
-        dtype=n.dtype(),
-        **names,
-        **held.attributes(),
+        "convolution_transpose", x, n.value(1), shape=(shape[0], own[1] * groups, *reach), dtype=n.dtype(), **attributes
     )
-    return with_bias(n, n.w.reshape(made, [shape[0], own[1] * groups, *count]), n.optional(2))
+    made = n.w.pad(made, [0, 0, *(z[0] for z in zeros)], [0, 0, *(z[1] for z in zeros)], 0)
+    return with_bias(n, made, n.optional(2))
 
 
 def pooled(n: Node, x: Value, held: Windows, kind: str, dtype: ScalarType, **more: Attribute) -> Value:
@@ -266,50 +228,17 @@ def pooled(n: Node, x: Value, held: Windows, kind: str, dtype: ScalarType, **mor
 @rule("MaxPool")
 def max_pool(n: Node) -> Result | Sequence[Result]:
     """The greatest element of each window; with its index in x as one dim, where it is asked for."""
-    shape, dtype = n.ranked(0, 3).shape, n.dtype()
+    w, x, shape, dtype = n.w, n.value(0), n.ranked(0, 3).shape, n.dtype()
     held = windows_of(n, shape[2:], n.ints("kernel_shape"))
-    most = pooled(n, n.value(0), held, "max", dtype)
-    return [most, _indices_of(n, held, most)] if n.wants(1) else most
-
-
-def _indices_of(n: Node, held: Windows, most: Value) -> Value:
-    """The index of the first element of each window that equals its greatest one."""
-    w, x, shape = n.w, n.value(0), n.shape()
-    spatial, dtype, none = shape[2:], n.dtype(), int(si64.maximum)
-    lead = (0, 0)
-    padded = w.pad(x, (*lead, *held.low), (*lead, *held.high), dtype.minimum)
-    indices = w.pad(_row_major(n, spatial), held.low, held.high, none)  # no element of the padding is the first one
-    read, out, inner = held.places()
-    b, c = dims("b", "c")
-    spots = dims(*(name for name, _ in out))
-
-    def body(build: Build, e: Sequence[Value]) -> Value:
-        element, index, greatest, first = e
-        equal = build("equal", element, greatest, to=i1)
-        if dtype.is_float:
-            both = build("and", build("isnan", element, to=i1), build("isnan", greatest, to=i1))
-            equal = build("or", equal, both)
-        return build("select", equal, build("min", first, index), first, to=si64)
-
-    first = w.generic(
-        [padded, indices, most], [("b", "parallel"), ("c", "parallel"), *out, *inner],
-        [[b, c, *read], read, [b, c, *spots], [b, c, *spots]], (shape_of(most.type), si64), body, "min",
-    )  # fmt: skip
+    if not n.wants(1):
+        return pooled(n, x, held, "max", dtype)
+    results = [((*shape[:2], *held.count), kind) for kind in (dtype, si64)]
+    most, first = w.several("pooling_argmax", [x], results, window=held.kernel, **held.attributes())
     if n.int("storage_order", 0):
-        first = _column_major(n, first, spatial)
-    size = product(n, spatial)
+        first = _column_major(n, first, shape[2:])
     image = [w.op("iota", shape=shape_of(most.type), dtype=si64, dim=k) for k in (0, 1)]
     number = w.op("add", w.with_number("mul", image[0], shape[1]), image[1])
-    return w.op("add", w.with_number("mul", number, size), first)
-
-
-def _row_major(n: Node, shape: Sequence[Dim]) -> Value:
-    """The index of each element of a shape as one dim."""
-    w = n.w
-    made = w.op("iota", shape=tuple(shape), dtype=si64, dim=0)
-    for k in range(1, len(shape)):
-        made = w.op("add", w.with_number("mul", made, shape[k]), w.op("iota", shape=tuple(shape), dtype=si64, dim=k))
-    return made
+    return [most, w.op("add", w.with_number("mul", number, product(n, shape[2:])), first)]
 
 
 def _column_major(n: Node, index: Value, shape: Sequence[Dim]) -> Value:
