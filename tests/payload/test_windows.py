@@ -145,6 +145,19 @@ def test_a_pad_before_a_convolution_is_multiplied(is_stored: bool) -> None:
         assert np.isfinite(np.delete(y, 5, axis=2)).all()
 
 
+def test_groups_are_no_copies() -> None:
+    """With channels innermost, a dim for the groups is another view of the operands and of the result."""
+    source = """\
+func @f(%x: tensor<1x16x16x32xf32>, %w: tensor<3x3x8x64xf32>) -> tensor<1x14x14x64xf32> {
+  %y = tcp.convolution(%x, %w) {input = ["n", "h+p", "v+q", "c"], filter = ["p", "q", "c", "f"],
+      out = ["n", "h", "v", "f"], groups = 4} : tensor<1x14x14x64xf32>
+  tcp.return(%y)
+}
+"""
+    for target in ("x86_avx2", "x86_avx512"):
+        assert "return (size_t)(0);" in tcpx.emit(tcpx.parse(source), target=target).c_source
+
+
 REFUSED = {
     "result": (
         text("tcp.convolution(%x, %w)", W, "1x3x4x5"),

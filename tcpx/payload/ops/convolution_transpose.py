@@ -238,11 +238,8 @@ def _strided(build: Build, value: Value, parts: Sequence[_Phase | None]) -> Valu
     shape = [n if part is None else part.taps for n, part in zip(shape_of(value.type), parts, strict=True)]
     if shape == [*shape_of(value.type)]:
         return value
-    held = {
-        "offsets": tuple(0 if part is None else part.first for part in parts),
-        "strides": tuple(1 if part is None else part.step for part in parts),
-    }
-    return build(Slice([value], [like(value.type, tuple(shape), dtype_of(value.type))], held))
+    first, steps = ([0 if part is None else part.first for part in parts], [1 if p is None else p.step for p in parts])
+    return build(Slice.of(value, first, shape, steps))
 
 
 def _cropped(build: Build, value: Value, low: Sequence[Dim], high: Sequence[Dim]) -> Value:

@@ -378,9 +378,13 @@ class Slice(View):
     """The distance of two elements along each dim, 1 or more; left out, 1."""
 
     @classmethod
-    def of(cls, operand: Value, offsets: Sequence[Dim], shape: Sequence[Dim]) -> Operation:
-        """A detached slice of this shape, of neighbours."""
-        return cls([operand], [like(operand.type, tuple(shape), dtype_of(operand.type))], {"offsets": tuple(offsets)})
+    def of(cls, operand: Value, offsets: Sequence[Dim], shape: Sequence[Dim], strides: Sequence[int] = ()) -> Operation:
+        """A detached slice of this shape, of neighbours unless `strides` are given."""
+        attributes: dict[str, Attribute] = {
+            "offsets": tuple(offsets),
+            **({"strides": tuple(strides)} if strides else {}),
+        }
+        return cls([operand], [like(operand.type, tuple(shape), dtype_of(operand.type))], attributes)
 
     @property
     def shown(self) -> Tile:

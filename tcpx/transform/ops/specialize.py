@@ -1,6 +1,8 @@
 """specialize: write an operation as a more special class."""
 
 from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.rewriter import InsertPoint
 from tcpx.transform.declaration import (
     NAME,
     OP,
@@ -13,8 +15,9 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import replace_with
+from tcpx.transform.editing import replace_with, source_name
 from tcpx.transform.matching import classes_called, find_match
+from tcpx.transform.windows_apart import windows_apart
 
 
 @register
@@ -22,7 +25,8 @@ class Specialize(Transform):
     """Write an operation as a named, more special class: the inverse of `generalize`, and down from `contract`.
 
     The class fits if, for some order of the operands, it has the same iterators, indexing maps and scalar body, up to
-    the names of dims. `specialize x when ...` is another statement.
+    the names of dims. Windows that do not overlap fit as dims of their own: a convolution with one tap, or as many as
+    its stride, is a `contract` of a slice or reshape. `specialize x when ...` is another statement.
 
     before:
         func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
@@ -65,7 +69,10 @@ class Specialize(Transform):
             raise ctx.fail(
                 f"%{op.name} is {wanted} already", op=op, required="an operation of another class", found=op.opcode
             )
-        found = find_match(op, classes)
+        found, values = find_match(op, classes), list(op.operands)
+        apart = windows_apart(op) if isinstance(found, list) else None
+        if apart is not None:
+            found = find_match(apart[0], classes)
         if isinstance(found, list):
             raise ctx.fail(
                 f"%{op.name} is no {wanted}",
@@ -74,4 +81,12 @@ class Specialize(Transform):
                 found=op.opcode,
                 notes=tuple(f"{miss.opcode}: {miss.reason}" for miss in found),
             )
-        return (replace_with(ctx.rewriter, op, found.on(op, op.operands)),)
+        if apart is not None:
+
+            def build(part: Operation) -> Value:
+                part.stand_for(op)
+                name = f"{source_name(op)}/{part.opcode.rpartition('.')[2]}"
+                return ctx.rewriter.insert(part, InsertPoint.before(op), name).results[0]
+
+            values[: len(apart[1])] = [view.of(v, build) for v, view in zip(op.inputs, apart[1], strict=True)]
+        return (replace_with(ctx.rewriter, op, found.on(op, values)),)
