@@ -139,12 +139,19 @@ def _read(stride: int, spread: int) -> Dim:
     return (i - 1) * stride + (w - 1) * spread + 1
 
 
+SHORT = ("tcp.convolution_transpose", "tcp.pooling_argmax")
+"""Classes that are short for others whatever their attributes: no step sees one, and they have tests of their own."""
+
+
 def payload_classes() -> dict[str, type[Operation]]:
     """The operations a payload is written in: those of the `tcp` family that compute values, as many as they say."""
     return {
         opcode: cls
         for opcode, cls in tcpx.ops().items()
-        if opcode.startswith("tcp.") and not cls.is_terminator and (cls.result_count or issubclass(cls, Shorthand))
+        if opcode.startswith("tcp.")
+        and opcode not in SHORT
+        and not cls.is_terminator
+        and (cls.result_count or issubclass(cls, Shorthand))
     }
 
 
