@@ -4,6 +4,11 @@ from typing import Final
 
 from tcpx.records import frozen
 
+LEAST_GAIN: Final = 1.35
+"""How many times as fast the kernel would be without; one of several statements only has to be `LEAST_FACTOR` times."""
+LEAST_COUNTED: Final = 1.25
+"""The same of operations beyond those asked for, which are counted."""
+
 
 @frozen
 class Cause:
@@ -16,12 +21,11 @@ class Cause:
     means: str
     required: str
     fix: str
+    gain: float = LEAST_GAIN
 
 
 LEAST_SHARE: Final = 0.1
 """The part of the modelled time of a kernel that a statement loses."""
-LEAST_GAIN: Final = 1.35
-"""How many times as fast the kernel would be without; one of several statements only has to be `LEAST_FACTOR` times."""
 LEAST_FACTOR: Final = 2.5
 LEAST_TIME: Final = 4096.0
 """What it loses, in times of a vector: a call from Python takes longer than less."""
@@ -51,6 +55,7 @@ PADDING: Final = Cause(
     "computes on padding",
     "tiles that divide the sizes",
     "tile by divisors of the sizes, or declare `multiple_of` for a symbol",
+    LEAST_COUNTED,
 )
 RECOMPUTATION: Final = Cause(
     "recomputation",
@@ -58,6 +63,7 @@ RECOMPUTATION: Final = Cause(
     "computes elements more than once",
     "a producer of which each iteration computes another part",
     "leave the `fuse` out, so that it is computed once and stored",
+    LEAST_COUNTED,
 )
 ELEMENT_COPY: Final = Cause(
     "element_copy",

@@ -20,7 +20,6 @@ from tcpx.remarks import causes
 from tcpx.remarks.causes import (
     LEAST_COPIED,
     LEAST_FACTOR,
-    LEAST_GAIN,
     LEAST_NOTED,
     LEAST_SHARE,
     LEAST_TIME,
@@ -155,7 +154,7 @@ def _worst(candidates: Iterable[Candidate], total: float, whole: float) -> list[
         for each in candidates
         if total >= each.cause.least * each.after
         and total - each.after >= least
-        and (whole >= LEAST_GAIN * (whole - total + each.after) or total >= LEAST_FACTOR * each.after)
+        and (whole >= each.cause.gain * (whole - total + each.after) or total >= LEAST_FACTOR * each.after)
     ]
     once = {each.cause.name: each for each in sorted(those, key=lambda candidate: -candidate.after)}
     return sorted(once.values(), key=lambda candidate: candidate.after)[:MOST]

@@ -346,3 +346,13 @@ def test_hints_of_large_payloads_are_tried_on_the_part_that_they_change(monkeypa
     (remark,) = remarks(CONSTANT.replace("256x256", "300x300").replace("8x256", "8x300"))
     assert isinstance(remark.fix, Direction)
     assert remark.notes == ("whether this helps was not tried",)
+
+
+def test_padding_of_half_a_product_is_named() -> None:
+    """Measured on a Zen 4: 1.3 times as slow as with the fix."""
+    payload = PRODUCT.replace("13x", "64x").replace("x40x", "x130x")
+    (remark,) = remarks(payload, TWO_DIMS.replace("m: 6", "m: 4"))
+    assert remark.cause == "padding"
+    assert 1.25 < remark.factor < 1.4
+    assert remark.fix is not None
+    assert "tile(y, [n: 48, m: 4]" in remark.fix
