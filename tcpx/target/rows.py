@@ -6,6 +6,7 @@ and may occur several times, so they must be free of side effects; {p} {n} {s} {
 
     {a} {b} {c}  operands          {p}  pointer to the scalar element type     {n}    lanes to access (int64)
     {v}          stored value      {s}  distance in elements (int64)           {lane} lane number, a constant
+    {lanes}      lane numbers, constants
     {f}          first lane to access (int64), in 0..lanes; {p} points to its element, and the lanes are {f}..{f} + {n}
     {e}          how many elements there are, {s} apart (int64)               {x}    lanes for which there is none
 
@@ -101,6 +102,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "extract": Kind(("a", "lane")),
         "insert": Kind(("a", "b", "lane")),
         "shuffle": Kind(("a", "b")),
+        "permute": Kind(("a", "b", "lanes")),
         "horizontal_add": Kind(("a",)),
         "horizontal_max": Kind(("a",)),
         "horizontal_min": Kind(("a",)),
@@ -113,8 +115,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 Lane i of a `gather` is the element {p}[{a}[i] * {s}] if 0 <= {a}[i] < {e}; else nothing is read, and it is {x}[i].
 Lanes {f} to {f} + {n} of a `lane_mask_from` are true, of a `lane_mask` the first {n}. A load `from` reads these lanes,
 the first of them at {p}; the others are 0.
-A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors. A
-`lead` is the number of elements from {p} on that lie before the next cache line."""
+A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors, a
+`permute` any lanes: {lanes} are numbers of lanes of both, one behind the other. A `lead` is the number of elements from
+{p} on that lie before the next cache line."""
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 

@@ -245,7 +245,7 @@ class Tracer:
         if name == "prefetch":
             return self._memory(name, INTEGER, arguments[0])
         type_ = INTEGER if name == "bits_below" else _first_type(arguments)
-        return self.add(name, type_, *arguments, bits=FLOAT_BITS if type_.kind == "float" else SCALAR_BITS)
+        return self.add(name, type_, *arguments)
 
     def _intrinsic(self, bits: int, mask: str, stem: str, arguments: list[Held]) -> Held:
         name, type_ = class_of("intrinsics", stem), _result_of(stem, bits)

@@ -47,7 +47,7 @@ class Traces:
             return tracer.source(name, self._type(held))
         if name == "x" and row.result is not None:
             return constant("x", self._type(row.result))
-        if name == "lane" or (name == "s" and row.kind == "gather"):
+        if name in ("lane", "lanes") or (name == "s" and row.kind == "gather"):
             return constant("1")
         if name == "p":
             accessed = row.result or row.operands[0] if row.operands or row.result else LaneType("si64", 1)

@@ -6,7 +6,7 @@ from typing import Final
 from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.facts import are_equal_at
-from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, is_linear_in, map_dim, map_symbols
+from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dim_symbol, is_linear_in, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
@@ -40,18 +40,18 @@ def has_mapped_indices(op: Structured) -> bool:
 
 
 def coalesce_dims(
-    ctx: TransformContext, op: Operation, names: Sequence[str] | None, copies: bool = False
+    ctx: TransformContext, op: Operation, names: Sequence[str] | None, copies: bool = False, repeats: bool = False
 ) -> Structured:
     """Let one dim of `op` stand for the dims `names`, which lie next to each other in every operand and result that has
     them; reshapes round the operation show these so. All its dims if no names are given. With `copies`, operands may be
-    views, whose reshapes are copies."""
+    views, whose reshapes are copies; with `repeats`, they may lack the last of these dims."""
     if not isinstance(op, Structured):
         raise ctx.fail(
             f"the dims of %{op.name} cannot be one", op=op, required="a structured operation", found=op.opcode
         )
     check_on_tensors(ctx, op)
     names = [it.name for it in op.iterators()] if names is None else names
-    _check(ctx, op, names)
+    _check(ctx, op, names, repeats)
     read = _merged_positions(ctx, op, names)
     _check_memory(ctx, op, names, copies)
     return under_other_shapes(
@@ -105,16 +105,16 @@ def _is_repeated_along_some(made: Structured, names: Sequence[str]) -> bool:
 
 
 def coalesce_chains(
-    ctx: TransformContext, op: Operation, names: Sequence[str] | None, copies: bool = False
+    ctx: TransformContext, op: Operation, names: Sequence[str] | None, copies: bool = False, repeats: bool = False
 ) -> Structured:
     """The same, and of the elementwise operations that lead to its operands alone, or follow its result, in these dims:
     no reshape is between them. Raises ScheduleError if one of them cannot have them as one dim."""
     chains = _chains(op, names) if isinstance(op, Structured) and len(op.results) == 1 else []
     for each, dims in chains:
         _check_repeated(ctx, each, dims)
-    made = coalesce_dims(ctx, op, names, copies)
+    made = coalesce_dims(ctx, op, names, copies, repeats)
     for each, dims in chains:
-        coalesce_dims(ctx, each, dims)
+        coalesce_dims(ctx, each, dims, repeats=repeats)
     return made
 
 
@@ -185,7 +185,7 @@ def under_other_shapes(
     return made
 
 
-def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
+def _check(ctx: TransformContext, op: Structured, names: Sequence[str], repeats: bool) -> None:
     its = {name: op.iterator(name) for name in names}
     if len(its) < max(2, len(names)):
         raise ctx.fail(
@@ -205,7 +205,8 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
         run = [k for k, entry in enumerate(entries) if map_dim(entry) in its]
         touched = [entry for entry in entries if not its.keys().isdisjoint(map_symbols(entry))]
         beside = [map_dim(entry) for entry in entries[run[0] : run[-1] + 1]] if run else []
-        if touched and (beside != list(names) or len(touched) > len(names)):
+        run_of = list(names[: len(beside)]) if repeats and _times(op, names, entries) else list(names)
+        if touched and (beside != run_of or len(touched) > len(run_of)):
             raise ctx.fail(
                 f"{' and '.join(names)} do not lie next to each other in %{value.name}",
                 op=op,
@@ -213,6 +214,14 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
                 found=f"[{', '.join(map(str, entries))}]",
                 fix=Direction("transpose_result, or fewer dims") if len(run) == len(touched) == len(names) else None,
             )
+
+
+def _times(op: Structured, names: Sequence[str], entries: IndexingMap) -> int | None:
+    """How many times in a row each element of an operand counts that has the first of these dims only; None for one
+    that has all or none, or where that is no number."""
+    count = sum(map_dim(entry) in names for entry in entries)
+    found = product([op.size_of(name) for name in names[count:]])
+    return found if 0 < count < len(names) and isinstance(found, int) and found > 0 else None
 
 
 def _error(ctx: TransformContext, op: Operation, names: Sequence[str], required: str, found: str) -> ScheduleError:
@@ -355,7 +364,7 @@ def _on_one_dim(
     shapes: Sequence[Sequence[Dim]],
 ) -> Structured:
     """The detached operation on operands in which the dims are one: of its class where that has dims of any number."""
-    if isinstance(op, Elementwise):
+    if isinstance(op, Elementwise) and not any(_times(op, names, entries) for entries in op.maps()):
         return structured(op.on_tiles(operands, *shapes))
     made = _generic_on_one_dim(op, names, operands, shapes)
     if read:
@@ -376,7 +385,18 @@ def _generic_on_one_dim(
     first = op.iterator(names[0])
     entry = (first.name, first.kind.value) if whole is None else (first.name, first.kind.value, whole)
     given = Block([(v.name, v.type) for v in operands]).args
-    return without_dims(op, names[1:], given, shapes, {first.name: entry})
+    made = without_dims(op, names[1:], given, shapes, {first.name: entry})
+    times = [_times(op, names, entries) for entries in (*op.maps(), *op.result_maps())]
+    if any(times):
+        maps = zip((*made.maps(), *made.result_maps()), times, strict=True)
+        made.attributes["maps"] = tuple(_by_quotient(m, first.name, count) if count else m for m, count in maps)
+    return made
+
+
+def _by_quotient(entries: IndexingMap, name: str, times: int) -> IndexingMap:
+    """A map that has a dim as its quotient by a number."""
+    quotient = DimDigit(name, times, is_remainder=False).size()
+    return tuple(quotient if map_dim(entry) == name else entry for entry in entries)
 
 
 def _of_class(op: Structured, made: Structured, operands: Sequence[Value]) -> Structured | None:

@@ -7,7 +7,7 @@ from tcpx.emit_c.printer.literals import literal
 from tcpx.emit_c.printer.memory_access import Access
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation
-from tcpx.payload.ops.vector import Mask, Read
+from tcpx.payload.ops.vector import Mask, Read, Shuffle
 from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of
 from tcpx.target import InstructionRow, LaneType
@@ -62,6 +62,8 @@ def _arguments(
         arguments |= {key: context.sizes.text(sizes[key], scope) for key in row.placeholders}
     if "lane" in row.placeholders:
         arguments["lane"] = str(op.attributes.get("lane", 0))
+    if "lanes" in row.placeholders and isinstance(op, Shuffle):
+        arguments["lanes"] = ", ".join(map(str, op.lanes))
     guard = ""
     if "p" in row.placeholders:
         access = Access.of(op, context)

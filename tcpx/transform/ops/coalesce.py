@@ -30,6 +30,10 @@ class Coalesce(Transform):
     are refused, and views and subsets with gaps such as slices, unless `copies` lets them become arrays; a result that
     is yielded to rows with gaps, too.
 
+    With `repeats`, an operand may have only the first of these dims, where the extents of the others are numbers: each
+    element counts as many times as these have elements, one after the other, and it is read by the quotient, `j/K` for
+    K of them. Tiles of the dim are then multiples of K. Vectors are permuted to hold each element several times.
+
     A body that reads positions reads these dims, if at all, as one row-major position, `j*K + k` with K indices of `k`,
     as `tcp.reduce_argmax` over several dims does. That is the position in the one dim.
 
@@ -67,6 +71,7 @@ class Coalesce(Transform):
         ),
         Parameter("chains", BOOL, False, doc="also coalesce these dims of its prologues and its epilogue"),
         Parameter("copies", BOOL, False, doc="let operands be views, such as a transpose: they become arrays"),
+        Parameter("repeats", BOOL, False, doc="let operands lack the last of these dims: they are read by a quotient"),
     )
     results = (Result.TARGET,)
 
@@ -80,7 +85,7 @@ class Coalesce(Transform):
                     required="no dims, or an operation that has them",
                     found=", ".join(dims) or "an empty list",
                 )
-            for option in ("chains", "copies"):
+            for option in ("chains", "copies", "repeats"):
                 if args.bool(option):
                     raise ctx.fail(
                         f"`{option}` is said of an operation's operands",
@@ -91,4 +96,4 @@ class Coalesce(Transform):
                     )
             return (coalesce_loops(ctx, target),)
         coalesced = coalesce_chains if args.bool("chains") else coalesce_dims
-        return (coalesced(ctx, target, dims, args.bool("copies")),)
+        return (coalesced(ctx, target, dims, args.bool("copies"), args.bool("repeats")),)

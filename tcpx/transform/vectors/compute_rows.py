@@ -222,9 +222,10 @@ def _insert_row(selector: Selector, type_: LaneType) -> InstructionRow | None:
 
 
 def select_shuffle(selector: Selector, op: Shuffle) -> None:
-    """The row that takes these lanes; without one, lane by lane."""
+    """The row that takes these lanes, or any lanes; without one, lane by lane."""
     type_ = type_of(op.operands[0], op)
     row = next((row for row in selector.target.shuffles(type_) if row.lanes == op.lanes), None)
+    row = row or selector.find("permute", type_of(op.result, op), [type_, type_])
     if row is not None:
         selector.give(op, row)
         return

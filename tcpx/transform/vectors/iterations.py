@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tcpx.payload.facts import facts_at
-from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_dims
+from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim, map_dims
 from tcpx.payload.interfaces import Position, Structured
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, Symbol, evaluate, is_less_equal, minimum, not_negative
@@ -94,9 +94,24 @@ def _operand(
         return pieces.splat(pieces.scalar(value, index), width)
     if len(moving) == 1 and step is not None and step > 0:
         return pieces.lanes(value, index, Lanes(moving[0], step, width))
+    digit = map_digit(indexing_map[moving[0]]) if len(moving) == 1 else None
+    if digit is not None and not digit.is_remainder and pieces.takes_any_lanes(value, width):
+        return _repeated(
+            pieces, value, index, Lanes(moving[0], 1, width), [(at[lane] + k) // digit.radix for k in range(width)]
+        )
     last = extents_of(op)[lane] - 1
     places = [at | {lane: min(position, last)} for position in range(at[lane], at[lane] + width)]
     return pieces.from_elements([pieces.scalar(value, index_of(indexing_map, there)) for there in places])
+
+
+def _repeated(pieces: Pieces, value: Value, index: Index, lanes: Lanes, places: Sequence[int]) -> Value:
+    """Lanes of an input that holds each element once for several of them, out of a vector of its elements. Vectors
+    begin at multiples of their length where that reaches as far."""
+    first = places[0] // lanes.width * lanes.width
+    if places[-1] >= first + lanes.width:
+        first = places[0]
+    vector = pieces.lanes(value, (*index[: lanes.dim], first, *index[lanes.dim + 1 :]), lanes)
+    return pieces.permuted(vector, [place - first for place in places])
 
 
 @lru_cache(maxsize=4096)

@@ -124,6 +124,11 @@ def _write(named: NamedRow, op: Write) -> None:
     named.check(op, STORES, None, [type_of(op.operands[0], op)])
 
 
+def _shuffle(named: NamedRow, op: Shuffle) -> None:
+    takes_any = named.row is not None and named.row.kind == "permute"
+    named.check_computed(op, ["shuffle", "permute"], None, () if takes_any else op.lanes)
+
+
 def _prefetch(named: NamedRow, op: Prefetch) -> None:
     named.check(op, ["prefetch_write" if op.attributes.get("write") is True else "prefetch_read"])
 
@@ -141,6 +146,6 @@ NAMED.add(lambda named, op: named.check(op, ["lead"], type_of(op.result, op)), L
 NAMED.add(lambda named, op: named.check(op, ["stream_fence"]), Fence)
 NAMED.add(lambda named, op: named.check_computed(op, ["extract"]), Extract)
 NAMED.add(lambda named, op: named.check_computed(op, ["insert"]), Insert)
-NAMED.add(lambda named, op: named.check_computed(op, ["shuffle"], None, op.lanes), Shuffle)
+NAMED.add(_shuffle, Shuffle)
 NAMED.add(lambda named, op: named.check_computed(op, ["splat"]), Repeat)
 NAMED.add(lambda named, op: named.check_computed(op, ["dot"], DOT), Dot)

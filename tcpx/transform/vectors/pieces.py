@@ -315,6 +315,20 @@ class Pieces:
             return self.splat(elements[0], len(elements))
         return self._once(("elements", *elements), lambda: FromElements.of(elements), f"{elements[0].name}.v")
 
+    def takes_any_lanes(self, value: Value, width: int) -> bool:
+        """Whether the target has a row that puts any lanes of vectors of these elements together."""
+        type_ = LaneType(dtype_of(value.type).name, width)
+        return self.target.find("permute", None, type_, [type_, type_]) is not None
+
+    def permuted(self, vector: Value, lanes: Sequence[int]) -> Value:
+        """A 1-D vector of lanes of one, each any number of times."""
+        if is_splat(vector.defining_op):
+            return vector
+        numbers = tuple(lanes)
+        return self._once(
+            ("permuted", vector, numbers), lambda: Shuffle.of(vector, vector, numbers), f"{vector.name}.p"
+        )
+
     def groups(self, value: Value, index: Index, lanes: tuple[Lanes, Lanes]) -> Value:
         """A 1-D vector of what a value that is read from memory holds along two dims, row by row."""
         op = value.defining_op

@@ -45,8 +45,8 @@ def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
     return np.dtype(f"{letter}{DTYPE_BITS[dtype] // 8}")
 
 
-def evaluate_row(row: InstructionRow, operands: Sequence[Array], lane: int = 0) -> Array:
-    """The value of a row that reads and writes no memory. `lane` is that of an extract or insert.
+def evaluate_row(row: InstructionRow, operands: Sequence[Array], lane: int | Sequence[int] = 0) -> Array:
+    """The value of a row that reads and writes no memory. `lane` is that of an extract or insert, or all of a permute.
 
     Raises TargetError for kinds that access memory.
     """
@@ -69,6 +69,8 @@ def evaluate_row(row: InstructionRow, operands: Sequence[Array], lane: int = 0) 
             return vector
         case "shuffle":
             return np.concatenate(operands, axis=-1)[..., list(row.lanes)]
+        case "permute":
+            return np.asarray(np.concatenate(operands, axis=-1)[..., lane])
         case "horizontal_add":
             return np.asarray(np.sum(operands[0], axis=-1, dtype=numpy_dtype(result.dtype)))
         case "horizontal_max":

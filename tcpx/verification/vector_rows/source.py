@@ -46,9 +46,16 @@ def c_source(target: Target, rows: Sequence[InstructionRow]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tested_lanes(lanes: int) -> list[int]:
-    """The lanes that rows of a single lane are tried on: the ends of the register and of its 16-byte parts."""
-    return sorted({0, 1, lanes // 4 - 1, lanes // 4, lanes // 2 - 1, lanes // 2, lanes - 1} - {-1})
+def tested_lanes(row: InstructionRow) -> Sequence[int | Sequence[int]]:
+    """What a row is tried on: of a single lane, the ends of the register and of its 16-byte parts; of any lanes,
+    repeated, reversed and mixed ones."""
+    lanes = row.operands[0].lanes if row.operands else 0
+    if "lane" in row.placeholders:
+        return sorted({0, 1, lanes // 4 - 1, lanes // 4, lanes // 2 - 1, lanes // 2, lanes - 1} - {-1})
+    if "lanes" in row.placeholders:
+        repeated = [[(lanes + k) // times for k in range(lanes)] for times in (2, 3)]
+        return [*repeated, [*reversed(range(lanes))], [(5 * k + 3) % (2 * lanes) for k in range(lanes)]]
+    return [0]
 
 
 def _of_truth_values(target: Target, rows: Sequence[InstructionRow]) -> list[InstructionRow]:
@@ -124,11 +131,11 @@ def _value_body(target: Target, row: InstructionRow) -> list[str]:
     result = row.result
     if result is None:
         return ["for (int64_t i = 0; i < count; i++) {", f"{row.render(**names)};", "}"]
-    if "lane" in row.placeholders:
-        lanes = tested_lanes(row.operands[0].lanes)
-        for k, lane in enumerate(lanes):
-            text = row.render(**names, lane=str(lane))
-            lines.append(_write_value(target, result, text, f"i * {len(lanes)} + {k}"))
-    else:
-        lines.append(_write_value(target, result, row.render(**names), "i"))
+    tried = tested_lanes(row)
+    for k, lanes in enumerate(tried):
+        if "lane" in row.placeholders:
+            names["lane"] = str(lanes)
+        elif not isinstance(lanes, int):
+            names["lanes"] = ", ".join(map(str, lanes))
+        lines.append(_write_value(target, result, row.render(**names), f"i * {len(tried)} + {k}"))
     return ["for (int64_t i = 0; i < count; i++) {", *lines, "}"]

@@ -22,6 +22,7 @@ KINDS_OF_VALUES: Final = (
     "extract",
     "insert",
     "shuffle",
+    "permute",
     "horizontal_add",
     "horizontal_max",
     "horizontal_min",
@@ -95,7 +96,7 @@ def _combined_values(dtypes: tuple[str, ...]) -> tuple[Array, ...]:
 
 def _operands_of(row: InstructionRow) -> list[Array]:
     """Flat operands within what the row is defined on."""
-    if row.kind in ("dot", "insert", "shuffle") or row.kind.startswith("horizontal"):
+    if row.kind in ("dot", "insert", "shuffle", "permute") or row.kind.startswith("horizontal"):
         return [
             _tamed(_random_values(t.dtype, VALUES * t.lanes // row.operands[0].lanes, k), row)
             for k, t in enumerate(row.operands)
@@ -113,7 +114,7 @@ def _operands_of(row: InstructionRow) -> list[Array]:
 
 def _tamed(x: Array, row: InstructionRow) -> Array:
     """Floats whose sums neither overflow nor hang on the order; a few NaN where the row keeps them."""
-    if x.dtype.kind not in "fV" or row.kind in ("insert", "shuffle"):
+    if x.dtype.kind not in "fV" or row.kind in ("insert", "shuffle", "permute"):
         return x
     random = np.random.default_rng(4)
     moderate = random.normal(size=x.shape).astype(x.dtype)
@@ -127,8 +128,7 @@ def _run(library: RowLibrary, row: InstructionRow, operands: Sequence[Array]) ->
     """What the built row gives: vectors x tried lanes x lanes of the result."""
     result = _result_of(row)
     count = VALUES // row.operands[0].lanes if row.operands else VALUES // result.lanes
-    lanes = len(tested_lanes(row.operands[0].lanes)) if "lane" in row.placeholders else 1
-    out = np.zeros((count, lanes, result.lanes), numpy_dtype(result.dtype))
+    out = np.zeros((count, len(tested_lanes(row)), result.lanes), numpy_dtype(result.dtype))
     given = [np.ascontiguousarray(x) for x in operands]
     library.run(row, [x.ctypes.data for x in given], out.ctypes.data, count)
     return out
@@ -146,7 +146,7 @@ def _expected(row: InstructionRow, operands: Sequence[Array]) -> Array:
         )
         return values.reshape(-1, 1, result.lanes)
     vectors = [x.reshape(-1, t.lanes) if t.lanes > 1 else x for x, t in zip(operands, row.operands, strict=True)]
-    lanes = tested_lanes(row.operands[0].lanes) if "lane" in row.placeholders else [0]
+    lanes = tested_lanes(row)
     values = np.stack([evaluate_row(row, vectors, lane) for lane in lanes], axis=-1 if result.lanes == 1 else -2)
     return values.reshape(-1, len(lanes), result.lanes)
 

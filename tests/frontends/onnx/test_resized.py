@@ -42,6 +42,37 @@ def test_equal_counts_are_repeats(transform: str, rounding: str, dims: list[int 
     compare(resized, np.random.default_rng(0).standard_normal((1, 3, 5, 7), np.float32))
 
 
+@pytest.mark.parametrize("times", [2, 3, 4, 7])
+@pytest.mark.parametrize("dims", [[1, 3, 5, 37], [1, 3, 5, 3], [1, 3, "H", "W"]])
+def test_an_element_several_times_in_a_row_is_permuted(times: int, dims: list[int | str]) -> None:
+    """Rows of 37 have whole vectors and a rest, of 3 a part of one; then none is read or written alone."""
+    where = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    resized = model(dims, [1, 1, 2, times], mode="nearest", **where)
+    for width in (37, 3) if "W" in dims else (dims[-1],):
+        assert isinstance(width, int)
+        compare(resized, np.random.default_rng(0).standard_normal((1, 3, 5, width), np.float32))
+    assert "permute_f32" in tcpx.emit(tcpx.onnx.load(resized).module, target="x86_avx2").c_source
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint16, np.float64])
+@pytest.mark.parametrize("target", ["x86_avx2", "x86_avx512"])
+def test_elements_of_any_dtype_are_repeated_beside_others(dtype: type[np.generic], target: str) -> None:
+    """A residual of the new size is added where the image is repeated."""
+    names: dict[Any, str] = {np.float16: "f16", np.int8: "si8", np.uint16: "ui16", np.float64: "f64"}
+    name = names[dtype]
+    payload = tcpx.parse(f"""
+    func @f(%x: tensor<2x3x37x{name}>, %y: tensor<2x3x37x3x{name}>) -> tensor<2x3x37x3x{name}> {{
+      %b = tcp.broadcast(%x) {{dims = [0, 1, 2]}} : tensor<2x3x37x3x{name}>
+      %r = tcp.max(%b, %y) : tensor<2x3x37x3x{name}>
+      tcp.return(%r)
+    }}""")
+    assert "permute" in tcpx.emit(payload, target=target).c_source
+    draw = np.random.default_rng(0)
+    x, y = (draw.integers(0, 100, shape).astype(dtype) for shape in ((2, 3, 37), (2, 3, 37, 3)))
+    kernel: Any = tcpx.compile(payload, target=target)
+    np.testing.assert_array_equal(kernel(x, y), np.maximum(x[..., None], y))
+
+
 @pytest.mark.parametrize("scale", [1.5, 0.5])
 def test_other_counts_are_gathers(scale: float) -> None:
     resized = model([1, 3, 8, 6], [1, 1, scale, 2], mode="nearest", nearest_mode="floor")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tcpx
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.text.parser import parse
 from tests.transform.payloads import MM, PAYLOADS, SOFTMAX, check, check_kernels, refusal, run
@@ -76,6 +77,13 @@ func @chains(%x: tensor<[M]x[N]x5xf32>, %r: tensor<[M]x[N]x3xf32>, %w: tensor<5x
   tcp.return(%y)
 }
 """
+REPEATED = """\
+func @repeated(%x: tensor<[M]x[N]xf32>, %y: tensor<[M]x[N]x3xf32>) -> tensor<[M]x[N]x3xf32> symbols [M: 0.., N: 0..] {
+  %c = tcp.broadcast(%x) {dims = [0, 1]} : tensor<[M]x[N]x3xf32>
+  %r = tcp.sub(%c, %y) : tensor<[M]x[N]x3xf32>
+  tcp.return(%r)
+}
+"""
 SIZES = tuple({"M": m, "N": n} for m, n in ((1, 1), (3, 2), (7, 5), (2, 13)))
 HEAD = 'let r = match one "r" in root\n'
 S, C = 'let s = match one "s" in root\n', 'let c = match one "c" in root\n'
@@ -94,6 +102,11 @@ CASES = {
     "a row-major position": (COUNTED.replace("POSITION", "30*i + 6*j + 2*k + 1"), f"{HEAD}coalesce(r)\nvectorize(r)"),
     "a position of others": (COUNTED.replace("POSITION", "2*i"), f"{HEAD}coalesce(r, [j, k])"),
     "chains": (CHAINS, f"{MM}coalesce(mm, [s, b], chains: true)\nlet i = tile(mm, [s: 4])"),
+    "repeated elements": (REPEATED, f"{C}coalesce(c, [d1, d2], repeats: true)\nlet i = tile(c, [d1: 12])"),
+    "repeated rows": (REPEATED, f"{C}{HEAD}let e = fuse_elementwise([c, r])\ncoalesce(e, repeats: true)"
+                      "\nlet i = tile(e, [d0: 9])"),
+    "repeated and masked": (REPEATED, f"{C}{HEAD}let e = fuse_elementwise([c, r])\ncoalesce(e, [d1, d2], repeats: true)"
+                            "\ntile(e, [d0: 1])\nlet i = tile(e, [d1: 48], tail: pad)\nvectorize(i)"),
     "a tile": (BIASED, f"{HEAD}let i = tile(r, [d0: 2])\ncoalesce(r)"),
 }  # fmt: skip
 
@@ -139,7 +152,19 @@ def test_what_is_repeated_along_other_dims_is_read_with_one_dim() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("option", ["chains", "copies"])
+@pytest.mark.parametrize("target", ["x86_avx2", "x86_avx512"])
+def test_an_element_that_counts_several_times_is_read_once_with_others(target: str) -> None:
+    body = CASES["repeated and masked"][1]
+    done = run(REPEATED, body.split("\ntile")[0])
+    assert "maps = [[d0, floordiv(d1, 3)], [d0, d1], [d0, d1]]" in done.module.text()
+    assert parse(done.module.text()).text() == done.module.text()
+    schedule = tcpx.parse_schedule(f"language 2\nschedule main(root: func) {{\n{body}\n}}")
+    code = tcpx.emit(parse(REPEATED), schedule, target=target).c_source
+    assert "permute" in code
+    assert "set_ps" not in code
+
+
+@pytest.mark.parametrize("option", ["chains", "copies", "repeats"])
 def test_a_loop_has_no_operands(option: str) -> None:
     said = refusal(BIASED, f"{HEAD}let i, j = tile(r, [d0: 2, d1: 2])\ncoalesce(i, {option}: true)")
     assert said.message == f"`{option}` is said of an operation's operands"
@@ -211,6 +236,10 @@ func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[N]x[M]xf32> symbols [M, N] {
          "[.., d0, d1, d2, ..], or none of them", "[d1, d2]", None)),
         (BIASED, f"{HEAD}coalesce(r, [d0, d2])", ("d0 and d2 do not lie next to each other in %s",
          "[.., d0, d2, ..], or none of them", "[d0, d1, d2]", "transpose_result, or fewer dims")),
+        (BIASED, f"{C}coalesce(c, repeats: true)", ("d0 and d1 and d2 do not lie next to each other in %b",
+         "[.., d0, d1, d2, ..], or none of them", "[d1, d2]", None)),
+        (REPEATED.replace("x3xf32", "x[N]xf32"), f"{C}coalesce(c, [d1, d2], repeats: true)",
+         ("d1 and d2 do not lie next to each other in %x", "[.., d1, d2, ..], or none of them", "[d0, d1]", None)),
         (BIASED, f"{HEAD}coalesce(r, [d1])", ("there are not two dims of %r to be one",
          "two dims or more, each once", "d1", None)),
         (SUMS, f"{HEAD}coalesce(r, [d0, d1])", ("d0 and d1 of %r cannot be one dim",
