@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Operation, Value, operation_classes
+from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, substitute
+from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.coalescing import (
     MAPPED_INDICES,
     has_mapped_indices,
+    is_the_same_anywhere,
     structured,
     under_other_shapes,
     without_dims,
@@ -41,7 +44,28 @@ def fold_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) -> Str
     def without(shape: Sequence[Dim], entries: IndexingMap) -> tuple[Dim, ...]:
         return tuple(extent for extent, entry in zip(shape, entries, strict=True) if map_dim(entry) not in left_out)
 
-    return under_other_shapes(ctx, op, without, lambda operands, shapes: _made(op, left_out, operands, shapes))
+    def repeated(value: Value, entries: IndexingMap) -> Value | None:
+        made = value.defining_op
+        own = _repeated_along(made, entries, left_out) if isinstance(made, Structured) else set[str]()
+        if not isinstance(made, Structured) or not own:
+            return None
+        other = _made(made, own, made.inputs, [without(shape_of(value.type), entries)])
+        return ctx.rewriter.insert(other, InsertPoint.before(op), value.name).result
+
+    return under_other_shapes(
+        ctx, op, without, lambda operands, shapes: _made(op, left_out, operands, shapes), repeated
+    )
+
+
+def _repeated_along(made: Structured, entries: IndexingMap, left_out: set[str]) -> set[str]:
+    """What the dims that are left out are called in an operation that repeats what it reads along them, such as a
+    broadcast, so that no reshape is behind it; empty of any other."""
+    if not made.is_movement or len(made.results) != 1 or made.inits or not is_the_same_anywhere(made):
+        return set()
+    pairs = zip(made.result_map(), entries, strict=True)
+    own = {map_dim(mine) or "" for mine, entry in pairs if map_dim(entry) in left_out}
+    read = {symbol for m in made.maps() for entry in m for symbol in map_symbols(entry)}
+    return own if "" not in own and not own & read else set()
 
 
 def _open_dims(op: Structured) -> list[str]:

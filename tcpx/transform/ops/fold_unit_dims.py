@@ -21,9 +21,9 @@ class FoldUnitDims(Transform):
     matrix times a vector.
 
     Only dims that indexing maps use alone are dropped, of those that are reduced all but one. Reshapes, which move no
-    data, drop them from operands and results; between two folded operations there is no reshape. The operation keeps
-    its class, or becomes the class without them: `batch_matmul` a `matmul`, `matmul` a `matvec` or a `vecmat`, each a
-    `contract`.
+    data, drop them from operands and results; between two folded operations there is no reshape, and a broadcast along
+    such a dim becomes one without it. The operation keeps its class, or becomes the class without them: `batch_matmul`
+    a `matmul`, `matmul` a `matvec` or a `vecmat`, each a `contract`.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x1xf32>) -> tensor<[M]x1xf32> symbols [M] {
