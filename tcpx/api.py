@@ -42,7 +42,7 @@ from tcpx.request_cache import cached
 from tcpx.target import Target, load_target
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.embedded import Schedulable, program_of
-from tcpx.transform.language.loader import Program, load_program, program_of_text
+from tcpx.transform.language.loader import Program, default_program, load_program, program_of_text
 from tcpx.tuned import TunedRecord
 
 __all__ = [
@@ -116,7 +116,7 @@ def program_or_default(schedule: Schedulable | None) -> Program:
     """The program of a schedule; for None that of `schedules/default.tcps`."""
     if schedule is not None:
         return program_of(schedule)
-    return replace(load_schedule(LIBRARY / "default.tcps"), is_default=True)
+    return default_program()
 
 
 def apply_schedule(

@@ -59,7 +59,8 @@ def run_and_judge(
     )
 
     def cycles_of(changed: Module, hint: Hint) -> float:
-        run_and_lower(changed, edited_program(program, hint), target, threads=threads, params=params)
+        given = None if hint.is_default else params
+        run_and_lower(changed, edited_program(program, hint), target, threads=threads, params=given)
         return kernel_cycles(changed, payload.sizes, target, threads)
 
     def in_part(whole: Module, hint: Hint) -> float | None:

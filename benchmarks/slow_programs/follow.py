@@ -57,6 +57,10 @@ def _whole(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Texts
     return replace(texts, schedule=match["text"] + "\n")
 
 
+def _unscheduled(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Texts:
+    return replace(texts, schedule=None)
+
+
 def _first(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Texts:
     head = re.search(r"schedule \w+\(.*?\)[^{]*\{\n", _of(texts))
     if head is None:
@@ -88,6 +92,7 @@ FORMS: tuple[tuple[str, Change], ...] = (
     (r"in place of this statement of the payload write:\n(?P<text>.*)", _instead_in_payload),
     (r"in place of (?P<moved>lines? [^\n]*) of the payload write before line (?P<at>\d+):\n(?P<text>.*)", _before_loop),
     (r"give it the schedule:\n(?P<text>.*)", _whole),
+    (r"compile without a schedule", _unscheduled),
     (r"as the first statement of the schedule write:\n(?P<text>.*)", _first),
     (
         r"(leave out (?P<lines>lines? [\d to,and]+) of the schedule)?(, | and )?"

@@ -22,6 +22,7 @@ class Cause:
     required: str
     fix: str
     gain: float = LEAST_GAIN
+    unscheduled: str = ""
 
 
 LEAST_SHARE: Final = 0.1
@@ -44,6 +45,8 @@ ENOUGH: Final = 0.7
 """The part of what a statement loses from which a hint that gives it is not compared with others."""
 LEAST_REPAIRED: Final = 0.3
 """The part that a hint must give to be one."""
+NEARLY: Final = 0.9
+"""The part of what the best hint gives from which a smaller change is said instead."""
 MOST_TRIED: Final = 8
 """Changes that are tried for a kernel."""
 MOST_SCHEDULED_AGAIN: Final = 400
@@ -64,6 +67,7 @@ RECOMPUTATION: Final = Cause(
     "a producer of which each iteration computes another part",
     "leave the `fuse` out, so that it is computed once and stored",
     LEAST_COUNTED,
+    unscheduled="no change is known that helps: the default schedule computes it again where it is read",
 )
 ELEMENT_COPY: Final = Cause(
     "element_copy",
@@ -92,6 +96,7 @@ DOT_PRODUCT: Final = Cause(
     "has the form of a dot product and is computed with multiply-adds",
     "factors that lie in pairs or fours along the summed dim",
     "pack the factor whose summed dim is not its innermost",
+    unscheduled="no change is known that helps: the default schedule has no dot products for these sizes",
 )
 WAITS: Final = Cause(
     "below_limit",

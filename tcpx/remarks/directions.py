@@ -22,8 +22,9 @@ COMPUTE: Final = "compute"
 _WORD: Final = 32
 
 
-def direction(found: Finding) -> Direction:
-    """The direction for a statement that no change which is known makes faster."""
+def direction(found: Finding, *, is_given: bool) -> Direction:
+    """The direction for a statement that no change which is known makes faster. `is_given` says that somebody wrote its
+    schedule."""
     if found.cause in (SCALAR, ELEMENT_COPY):
         loop = found.runs[0].loop
         if loop is not None and not loop.steps:
@@ -37,7 +38,9 @@ def direction(found: Finding) -> Direction:
             return Direction(f"no change is known that helps: {_without(found, lacking)}")
         if any(isinstance(op, At) for run in found.runs for op in run.ops):
             return Direction("no change is known that helps: elements of another array say where it reads or writes")
-    return _whole_tiles(found) if found.cause is PADDING else Direction(found.cause.fix)
+    if found.cause is PADDING:
+        return _whole_tiles(found)
+    return Direction((not is_given and found.cause.unscheduled) or found.cause.fix)
 
 
 def _whole_tiles(found: Finding) -> Direction:

@@ -12,7 +12,7 @@ from tcpx.payload.text.printer import print_func, print_module
 from tcpx.records import frozen
 from tcpx.remarks.hints import Hint, PayloadEdit
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.loader import Program, program_of_file
+from tcpx.transform.language.loader import Program, default_program, program_of_file
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language_versions import NEWEST
 
@@ -133,8 +133,10 @@ def _depth(line: str) -> int:
 
 
 def edited_program(program: Program, hint: Hint) -> Program:
-    """The schedule after a hint, with what it imports; itself where the hint does not change it. Raises
-    ScheduleError."""
+    """The schedule after a hint, with what it imports; itself where the hint does not change it, the default one where
+    that is what the hint says. Raises ScheduleError."""
+    if hint.is_default:
+        return default_program()
     if hint.schedule is None:
         return program
     folders = [folder for unit in program.units for folder in _folders(unit.file.path, program)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -17,13 +17,12 @@ from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.remarks import causes
+from tcpx.remarks.candidates import Candidate, lost_by, lost_together, worst_of
 from tcpx.remarks.causes import (
     LEAST_COPIED,
-    LEAST_FACTOR,
     LEAST_NOTED,
     LEAST_SHARE,
     LEAST_TIME,
-    MOST,
     Cause,
 )
 from tcpx.remarks.request import PayloadWork
@@ -34,12 +33,15 @@ DOT: Final = "dot_"
 _BYTE: Final = 8
 _ALL: Final = 0.95
 """The part of a statement that is all of it."""
+_LITTLE: Final = 0.1
+"""The part of what a place asks for that a statement issues which computes something else for it."""
 
 
 @frozen
 class Finding:
     """A statement that is slow: the cause, the place of the payload, by what factor the kernel would be faster without,
-    what was found, what the statement and the kernel run, and how many cycles the kernel takes."""
+    what was found, what the statement and the kernel run, and how many cycles the kernel takes. `is_derived` says that
+    another statement computes what the place asks for, and this one what that needs."""
 
     statement: Statement
     cause: Cause
@@ -49,16 +51,7 @@ class Finding:
     runs: Sequence[Run]
     kernel: Sequence[Run]
     cycles: float
-
-
-@frozen
-class Candidate:
-    """A cause, its place, how long the statement would take without it, and what was found."""
-
-    cause: Cause
-    place: Place
-    after: float
-    found: str
+    is_derived: bool = False
 
 
 class Model:
@@ -76,6 +69,12 @@ class Model:
         return self._payload.places.account(self._payload.asked, self.kernel)
 
     @cached_property
+    def _dots(self) -> frozenset[Place]:
+        """The places that a statement computes in dot products."""
+        works = ((place, each) for work in self._work.values() for place, each in work.items())
+        return frozenset(place for place, each in works if any(peak.startswith(DOT) for peak in each.peaks))
+
+    @cached_property
     def _origins(self) -> Dependence:
         return Dependence(self._module)
 
@@ -90,21 +89,24 @@ class Model:
             before = list(self._times.values())[: list(self._times).index(statement)]
             time, work = self._times[statement], self._work.get(statement, {})
             of = self._losses_of
-            self._known[statement] = _Judged(time, of, work, self._payload, self._target, self._threads, before)
+            payload = self._payload
+            self._known[statement] = _Judged(time, of, work, payload, self._target, self._threads, before, self._dots)
         return self._known[statement]
 
     def findings(self) -> list[Finding]:
         """The slow statements, in their order, each with the cause that costs most."""
         found: list[Finding] = []
         least = max(LEAST_SHARE * self.whole, LEAST_TIME)
-        for statement, total in ((key, time.total) for key, time in self._times.items() if time.total >= least):
+        slow = {key: time.total for key, time in self._times.items() if time.total >= least}
+        specific = {statement: list(self._judged(statement).specific()) for statement in slow}
+        together = lost_together(specific, slow)
+        for statement, total in slow.items():
             judged = self._judged(statement)
-            for those in (judged.specific(), judged.passes(), judged.general()):
-                worst = _worst(those, total, self.whole)
+            for those in (specific[statement], judged.passes(), judged.general()):
+                worst = worst_of(those, total, self.whole, together)
                 for each in worst:
-                    found.append(
-                        self._finding(statement, each, self.whole / max(self.whole - total + each.after, 1e-9))
-                    )
+                    lost = lost_by(each, total, self.whole, together)
+                    found.append(self._finding(statement, each, self.whole / max(self.whole - lost, 1e-9)))
                 if worst:
                     break
         return found
@@ -129,7 +131,10 @@ class Model:
 
     def _finding(self, statement: Statement, each: Candidate, factor: float) -> Finding:
         own = [run for run in self.kernel if run.statement == statement]
-        return Finding(statement, each.cause, each.place, factor, each.found, own, self.kernel, self.whole)
+        works = [work.get(each.place, PlaceWork()) for work in self._work.values()]
+        issued = self._work.get(statement, {}).get(each.place, PlaceWork()).issued
+        is_derived = 0 < issued < _LITTLE * sum(work.asked.total() for work in works)
+        return Finding(statement, each.cause, each.place, factor, each.found, own, self.kernel, self.whole, is_derived)
 
 
 def kernel_cycles(module: Module, sizes: Mapping[str, int], target: Target, threads: int) -> float:
@@ -146,20 +151,6 @@ def _modelled(
     return kernel, statement_times(kernel, target, threads)
 
 
-def _worst(candidates: Iterable[Candidate], total: float, whole: float) -> list[Candidate]:
-    """The causes that cost most of those that are beyond their bounds, each once."""
-    least = max(LEAST_SHARE * whole, LEAST_TIME)
-    those = [
-        each
-        for each in candidates
-        if total >= each.cause.least * each.after
-        and total - each.after >= least
-        and (whole >= each.cause.gain * (whole - total + each.after) or total >= LEAST_FACTOR * each.after)
-    ]
-    once = {each.cause.name: each for each in sorted(those, key=lambda candidate: -candidate.after)}
-    return sorted(once.values(), key=lambda candidate: candidate.after)[:MOST]
-
-
 class _Judged:
     """A statement, and the causes that may make it slow."""
 
@@ -172,9 +163,10 @@ class _Judged:
         target: Target,
         threads: int,
         before: Sequence[StatementTime],
+        dots: frozenset[Place],
     ) -> None:
         self.time, self.work, self.payload, self.target, self.threads = time, work, payload, target, threads
-        self.losses_of, self.losses, self.before = losses, losses(time), before
+        self.losses_of, self.losses, self.before, self.dots = losses, losses(time), before, dots
         self.issued = sum(each.issued for each in work.values())
 
     def specific(self) -> Iterator[Candidate]:
@@ -345,7 +337,7 @@ class _Judged:
     def _dot_products(self) -> Iterator[Candidate]:
         for place, each in self.work.items():
             is_dot = place in self.payload.dots or any(peak.startswith(DOT) for peak in each.asked)
-            if is_dot and not any(peak.startswith(DOT) for peak in each.peaks):
+            if is_dot and place not in self.dots:
                 part = each.issued / self.issued
                 text = f"multiply-adds of {', '.join(sorted(each.peaks))}"
                 narrow = max(self.time.least_memory, self.time.memory * _BYTE / self.losses.widest)

@@ -23,13 +23,14 @@ class PayloadEdit:
 class Hint:
     """`fix` is text to write, or a Direction; `place` is the statement of the schedule that it changes, `notes` say
     what else it changes. `payload` is the change of the payload, `schedule` the syntax tree of the changed schedule;
-    neither where the text is a direction."""
+    neither where the text is a direction. `is_default` says that no schedule is to be given."""
 
     fix: str
     place: Location | None = None
     notes: tuple[str, ...] = ()
     payload: PayloadEdit | None = None
     schedule: ast.File | None = None
+    is_default: bool = False
     is_removal: bool = False
     """Whether it removes what the cause names: where the kernel is then no faster, the cause was none."""
 

@@ -24,6 +24,13 @@ from tcpx.transform.recomputation import RECOMPUTED
 DEFAULT: Final = "default"
 REST: Final = "rest"
 """The sequence of the default schedule that schedules what nothing has touched."""
+_ENDS: Final = {
+    causes.SCALAR: ("vectorize", "vectorize({loop})"),
+    causes.ELEMENT_COPY: ("vectorize", "vectorize({loop})"),
+    causes.WAITS: ("hoist_accumulator", "hoist_accumulator({op}, out_of: {loop})"),
+    causes.BELOW_LIMIT: ("hoist_accumulator", "hoist_accumulator({op}, out_of: {loop})"),
+}
+"""What a schedule that tiles an operation may lack at its end: a transform, and its call."""
 TilesOf = Callable[[Sequence[Run], Container[int]], Iterator[Sizes]]
 
 
@@ -121,9 +128,25 @@ class GivenSchedule:
             yield from self._resized(more_rows, runs, places)
         if cause is causes.SPILLS:
             yield from self._resized(fewer_rows, runs, places)
+        if cause in _ENDS:
+            yield from self._ended(_ENDS[cause], places)
         packs = [place for place in places if place.entry.transform == "pack"]
         if cause is causes.ELEMENT_COPY and packs and isinstance(packs[-1].statement, ast.Do):
             yield self._without([packs[-1].statement], is_rest=False)
+
+    def _ended(self, lacking: tuple[str, str], places: Sequence[Place]) -> Iterator[Hint]:
+        """The schedule with a statement more about the innermost loop of the last tile, if it lacks that."""
+        transform, text = lacking
+        tiles = [place.statement for place in places if place.entry.transform == "tile"]
+        call = _call_of(tiles[-1]) if tiles else None
+        if call is None or not isinstance(tiles[-1], ast.Let) or any(p.entry.transform == transform for p in places):
+            return
+        op = call.arguments[0].value
+        if isinstance(op, ast.Name):
+            line = text.format(op=op.name, loop=tiles[-1].names[-1])
+            edit = ScheduleEdit({}, last=statements_of([line], self.root))
+            file = edit.of(self.program.main.file)
+            yield Hint(f"end the schedule with `{line}`", tiles[-1].location, schedule=file)
 
     # -- places ------------------------------------------------------------------------------------------------------
 
@@ -212,8 +235,13 @@ class GivenSchedule:
 
     def _without(self, statements: Sequence[ast.Statement], *, is_rest: bool = True, first: Sequence[str] = ()) -> Hint:
         """The schedule without these statements and those that need what they name, with `first` ones; what nothing
-        else schedules then is scheduled as by default."""
+        else schedules then is scheduled as by default. None at all, where nothing of it is left."""
         left_out = self._with_users(statements)
+        shown = next((each for each in left_out if not _is_match(each)), None)
+        kept = [each for each in self.schedule.body.statements if each not in left_out]
+        if is_rest and not first and all(_is_match(each) or self._is_default(each) for each in kept):
+            place = shown.location if shown is not None else None
+            return Hint("compile without a schedule", place, schedule=self.program.main.file, is_default=True)
         lines = {line for each in left_out for line in _lines_of(each)}
         parts = [f"leave out {lines_named(lines)} of the schedule"] if lines else []
         calls = [node for node in ast.walk(self.schedule) if isinstance(node, ast.Call)]
@@ -228,7 +256,6 @@ class GivenSchedule:
         if first:
             parts.append("\n".join(("as its first statement write:", *first)))
         text = listed(parts) if lines else listed(parts).replace("it with", "the schedule with", 1)
-        shown = next((each for each in left_out if not _is_match(each)), None)
         edit = ScheduleEdit(
             dict.fromkeys(self._at(lines), ()),
             statements_of(first, self.root) if first else (),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from tcpx.costs.visits import Statement
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
 from tcpx.records import frozen
-from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED, Cause
+from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED, NEARLY, Cause
 from tcpx.remarks.cuts import is_tried_in_part
 from tcpx.remarks.directions import direction
 from tcpx.remarks.finding import Finding
@@ -66,9 +66,10 @@ class _Trials:
     known: dict[object, float | None] = field(default_factory=dict[object, float | None])
 
     def repair(self, found: Finding, written: Written, payload: PayloadWork) -> Repair | None:
-        """The first hint that gives most of what the statement loses; else the one that gives most, if that is
-        something; else the direction. None where nothing helps, though what the cause names was removed."""
-        best: tuple[float, Hint] | None = None
+        """The smallest change that gives most of what the statement loses, or nearly as much as the best one; else the
+        direction. None where nothing helps, though what the cause names was removed, or the payload did not ask for
+        what the statement computes."""
+        tried: list[tuple[float, Hint]] = []
         is_disproved = False
         lost = found.cycles * (1 - 1 / found.factor)
         hints = written.hints(found.cause, found.place, found.runs, found.kernel, payload)
@@ -78,13 +79,17 @@ class _Trials:
                 return Repair(found, replace(hint, fix=Direction(hint.fix), notes=notes), found.factor)
             after = self._cycles(hint)
             is_disproved |= hint.is_removal and after is not None
-            if after is not None and found.cycles - after >= LEAST_REPAIRED * lost and (not best or after < best[0]):
-                best = after, hint
-            if best is not None and found.cycles - best[0] >= ENOUGH * lost:
-                break
-        if best is None:
-            return None if is_disproved else Repair(found, Hint(direction(found)), found.factor)
-        return Repair(found, best[1], found.cycles / max(best[0], 1.0))
+            if after is not None and found.cycles - after >= LEAST_REPAIRED * lost:
+                tried.append((after, hint))
+                if found.cycles - after >= ENOUGH * lost:
+                    break
+        if not tried:
+            is_said = not is_disproved and not found.is_derived
+            is_given = written.given is not None
+            return Repair(found, Hint(direction(found, is_given=is_given)), found.factor) if is_said else None
+        most = found.cycles - min(after for after, _ in tried)
+        after, hint = next(each for each in tried if found.cycles - each[0] >= NEARLY * most)
+        return Repair(found, hint, found.cycles / max(after, 1.0))
 
     def _cycles(self, hint: Hint) -> float | None:
         if hint.key not in self.known and self.trial is not None:
@@ -93,11 +98,13 @@ class _Trials:
 
 
 def _once(repairs: Sequence[Repair]) -> list[Repair]:
-    """Of those with one and the same text, the one whose statement loses most, with the names of the others."""
+    """Of those with one and the same text, or one direction for a place of the payload, the one whose statement loses
+    most, with the names of the others."""
     groups: dict[object, list[Repair]] = {}
     for repair in repairs:
-        is_text = not isinstance(repair.hint.fix, Direction)
-        groups.setdefault(repair.hint.key if is_text else id(repair), []).append(repair)
+        is_text, found = not isinstance(repair.hint.fix, Direction), repair.found
+        direction_key = (found.cause.name, found.place, repair.hint.fix) if found.place is not None else id(repair)
+        groups.setdefault(repair.hint.key if is_text else direction_key, []).append(repair)
     chosen: dict[int, Repair] = {}
     for group in groups.values():
         first = max(group, key=lambda repair: repair.found.factor)

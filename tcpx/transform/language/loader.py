@@ -140,6 +140,11 @@ def program_of_text(
     return _Loader(tuple(Path(p) for p in schedule_path)).program(tree, _roles_of(tree), Path(beside))
 
 
+def default_program() -> Program:
+    """What tcpx applies where no schedule is given: `schedules/default.tcps`."""
+    return replace(load_program(LIBRARY / "default.tcps", [LIBRARY]), is_default=True)
+
+
 def program_of_file(file: ast.File, schedule_path: Sequence[str | Path] = (), beside: str | Path = ".") -> Program:
     """The program of a syntax tree that was built rather than parsed."""
     return _Loader(tuple(Path(p) for p in schedule_path)).program(file, _roles_of(file), Path(beside))
