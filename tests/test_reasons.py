@@ -113,6 +113,20 @@ def test_scalar_loops(operation: str, bound: str, step: str) -> None:
     assert (nest.loops[0].bound, nest.loops[0].next) == (bound, step)
 
 
+@pytest.mark.parametrize(
+    ("operation", "step"),
+    [
+        ("sqrt(%x)", "fewer quotients and roots: no instruction computes them faster"),
+        ("pow(%x, 0.3)", "fewer values that are needed at the same time"),
+    ],
+)
+def test_what_comes_next_fits_what_the_loop_computes(operation: str, step: str) -> None:
+    """No reciprocal serves a root, and no register tile what adds up nothing."""
+    text = f"func @f(%x: tensor<1024xf32>) -> tensor<1024xf32> {{\n  %r = tcp.{operation}\n  tcp.return(%r)\n}}\n"
+    (nest,) = tcpx.why(tcpx.parse(text), target="zen4").nests
+    assert nest.loops[0].next == step
+
+
 def test_loops_that_wait_for_memory() -> None:
     size = "tensor<4096x4096xf32>"
     text = f"func @f(%x: {size}) -> {size} {{\n  %r = tcp.neg(%x) : {size}\n  tcp.return(%r)\n}}\n"

@@ -6,6 +6,7 @@ from typing import Final
 
 from tcpx.costs.loop_cycles import DIVIDER
 from tcpx.costs.nests import InnerLoop
+from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ops.gml_st import Loop, trip_count
 from tcpx.records import frozen
 
@@ -66,7 +67,11 @@ def bound_of(inner: InnerLoop) -> Bound:
         most = "spilled"
     found = _BOUNDS[most](inner) if most in _BOUNDS else _computing(inner)
     if _is_scalar(inner):
-        return Bound(found.what, "the loop takes one element at a time: `vectorize`", found.steps)
+        computes = any(isinstance(op, Elementwise) for op in inner.loop.walk())
+        next_ = (
+            "`vectorize`" if computes else "the same dim as the innermost one where it is read and where it is written"
+        )
+        return Bound(found.what, f"the loop takes one element at a time: {next_}", found.steps)
     return found
 
 
@@ -154,9 +159,7 @@ def _fewer_operations(inner: InnerLoop) -> str:
 
 
 def _divided(inner: InnerLoop) -> Bound:
-    return Bound(
-        "the divider", "multiply by the reciprocal where one divisor serves several; nothing else divides faster"
-    )
+    return Bound("the divider", "fewer quotients and roots: no instruction computes them faster")
 
 
 def _loading(inner: InnerLoop) -> Bound:
@@ -186,6 +189,8 @@ def _filling(inner: InnerLoop) -> Bound:
 
 def _spilling(inner: InnerLoop) -> Bound:
     held = inner.target.vector_registers
+    if not inner.iteration.chain:  # it adds up nothing: no tile of results is in its registers
+        return Bound("spilled registers", "fewer values that are needed at the same time")
     return Bound("spilled registers", f"a register tile of at most {held - 2} vectors with its operands (`tile`)")
 
 
