@@ -122,7 +122,8 @@ def test_scalar_loops(operation: str, bound: str, step: str) -> None:
 )
 def test_what_comes_next_fits_what_the_loop_computes(operation: str, step: str) -> None:
     """No reciprocal serves a root, and no register tile what adds up nothing."""
-    text = f"func @f(%x: tensor<1024xf32>) -> tensor<1024xf32> {{\n  %r = tcp.{operation}\n  tcp.return(%r)\n}}\n"
+    type_ = "tensor<1024xf32>"
+    text = f"func @f(%x: {type_}) -> {type_} {{\n  %r = tcp.{operation} : {type_}\n  tcp.return(%r)\n}}\n"
     (nest,) = tcpx.why(tcpx.parse(text), target="zen4").nests
     assert nest.loops[0].next == step
 
