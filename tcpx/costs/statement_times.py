@@ -58,8 +58,9 @@ class StatementTime:
         return max(self.compute, self.memory, self.in_turn)
 
     def without(self, part: float) -> float:
-        """The total if so much of `compute` were spared."""
-        return max(self.compute - part, self.memory)
+        """The total if so much of `compute` were spared, and as large a part of the lines that come in turn."""
+        left = max(0.0, 1 - part / self.compute) if self.compute else 1.0
+        return max(self.compute - part, self.memory, left * self.in_turn)
 
     def compute_of(self, part: float, accessed: float) -> float:
         """What `compute` would be if so much were computed, and so much read and written."""

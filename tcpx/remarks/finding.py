@@ -244,12 +244,7 @@ class _Judged:
 
     def padding(self) -> Iterator[Candidate]:
         """What is issued beyond what is asked for, and not computed twice."""
-        in_order = self.payload.in_order
-        excess = {
-            place: work.excess
-            for place, work in self.work.items()
-            if work.asked and not work.is_recomputed and place not in in_order and work.excess
-        }
+        in_order, excess = self.payload.in_order, self._padded()
         time, losses = self.time, self.losses
         busy = time.compute - losses.waits
         left = min(1.0, (1 - sum(excess.values()) / self.issued) / losses.fill) if excess else 1.0
@@ -262,15 +257,21 @@ class _Judged:
         if spared:
             yield self._without(causes.PADDING, place, spared, self._operations(place))
 
+    def _padded(self) -> dict[Place, float]:
+        """How many of the operations for each place are padding. Those that other places ask for are not: where a
+        product and a sum become one instruction, one place has both."""
+        in_order = self.payload.in_order
+        works = {p: w for p, w in self.work.items() if w.asked and not w.is_recomputed and p not in in_order}
+        beyond = sum(work.issued - work.asked.total() for work in works.values())
+        padded = {p: w.excess for p, w in works.items() if w.issued >= causes.PADDING.least * w.asked.total()}
+        part = min(1.0, beyond / sum(padded.values())) if padded else 0.0
+        return {place: each * part for place, each in padded.items()} if part > 0 else {}
+
     def _most_padded(self) -> Place:
         """The place for which most of what the statement issues is padding, in vectors that it needs in any case; None
         where that is less than half."""
-        excess = {
-            place: work.excess
-            for place, work in self.work.items()
-            if work.asked and not work.is_recomputed and place not in self.payload.in_order
-        }
-        is_most = 2 * sum(excess.values()) > self.issued
+        excess = self._padded()
+        is_most = excess and 2 * sum(excess.values()) > self.issued
         return max(excess, key=lambda place: excess[place]) if is_most else None
 
     def _operations(self, place: Place) -> str:
@@ -328,7 +329,7 @@ class _Judged:
             is_all = not losses.arithmetic
             after = max(time.compute - losses.copies, time.least_memory if is_all else time.memory)
             yield Candidate(causes.ELEMENT_COPY, place, after, f"{losses.copied_bytes:,.0f} bytes")
-        if losses.scalar:
+        if losses.scalar >= LEAST_NOTED * time.total:
             memory = time.least_memory if 2 * losses.scalar > time.compute else time.memory
             after = max(time.compute - losses.scalar, memory)
             place, text = _largest(losses.places["scalar"]), _part(losses.scalar / time.compute)

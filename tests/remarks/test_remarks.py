@@ -112,6 +112,41 @@ schedule s(root: func) {
 """
 
 
+SHORT = """\
+func @f(%x: tensor<{rows}x256xf32>, %w: tensor<256x{columns}xf32>) -> tensor<{rows}x{columns}xf32>{symbols} {{
+  %y = tcp.matmul(%x, %w) : tensor<{rows}x{columns}xf32>
+  tcp.return(%y)
+}}
+"""
+IN_STEP = """\
+func @f(%x: tensor<64x32xf32>, %h: tensor<1x64xf32>, %u: tensor<64x64xf32>) -> tensor<1x64xf32> {
+  %y = gml_st.for %t in 0 to 64 (%d = %h) {
+    %o = gml_st.materialize(%d) full : tensor<1x64xf32>
+    %b = tcp.matmul(%o, %u) : tensor<1x64xf32>
+    gml_st.yield(%b, %d) full
+  } : tensor<1x64xf32>
+  tcp.return(%y)
+}
+"""
+LARGEST = """\
+func @f(%x: tensor<1024x1024xf32>) -> tensor<1024xf32> {
+  %t = tcp.transpose(%x) {permutation = [1, 0]} : tensor<1024x1024xf32>
+  %y = tcp.reduce_max(%t) {dims = [1]} : tensor<1024xf32>
+  tcp.return(%y)
+}
+"""
+ALONG_COLUMNS = """\
+language 2
+schedule s(root: func) {
+  let y = match one reduce_max in root
+  let i = tile(y, [d0: 1])
+  let k = tile(y, [d1: 16])
+  vectorize(i)
+  hoist_accumulator(y, out_of: k)
+}
+"""
+
+
 def remarks(payload: str, schedule: str | None = None, target: str = "x86_avx512") -> list[tcpx.Diagnostic]:
     module = tcpx.parse(payload, constants={"w": np.ones((256, 256), np.float32)} if '"w"' in payload else None)
     program = program_or_default(tcpx.parse_schedule(schedule) if schedule is not None else None)
@@ -163,6 +198,28 @@ def test_slow_statements_are_named(
 )
 def test_fast_code_has_no_remark(payload: str, target: str) -> None:
     assert remarks(payload, None, target) == []
+
+
+@pytest.mark.parametrize(
+    ("payload", "schedule"),
+    [
+        (SHORT.format(rows="[B]", columns=256, symbols=" symbols [B: 1..5]"), TILES.format(rows=12, fuse="", rest="")),
+        (
+            SHORT.format(rows=512, columns=17, symbols=""),
+            TILES.replace("2 * lanes", "4 * lanes").format(rows=4, fuse="", rest=""),
+        ),
+        (IN_STEP, None),
+    ],
+    ids=["rows", "columns", "steps of a loop"],
+)
+def test_padding_that_is_not_in_the_code_is_not_counted(payload: str, schedule: str | None) -> None:
+    assert [remark.message for remark in remarks(payload, schedule) if remark.cause == "padding"] == []
+
+
+def test_a_cause_is_named_for_its_own_part_of_the_time() -> None:
+    (remark,) = remarks(LARGEST, ALONG_COLUMNS)
+    assert remark.cause == "below_limit"
+    assert "at a distance of a power of two" in remark.message
 
 
 def test_the_whole_text_of_a_remark() -> None:

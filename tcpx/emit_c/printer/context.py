@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from tcpx.emit_c.printer.compiler_faults import has_loop_of_many_stores, repeats_elements_of_rows
 from tcpx.emit_c.printer.expressions import SizePrinter
-from tcpx.emit_c.printer.liveness import Liveness
 from tcpx.emit_c.printer.names import Names
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.printer.set_ups import SetUps
@@ -15,6 +14,7 @@ from tcpx.emit_c.printer.variables import Variables
 from tcpx.emit_c.signature import Clock, ConstantSlot
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.liveness import Liveness
 from tcpx.payload.sizes import Dim, Size
 from tcpx.payload.types import BufferType, ScalarType, Type, VectorType
 from tcpx.records import frozen

@@ -10,8 +10,8 @@ Values join only if none of them is read after another one has been written.
 
 from __future__ import annotations
 
-from tcpx.emit_c.printer.liveness import Liveness
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.liveness import Liveness
 from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
 from tcpx.payload.types import BufferType
 

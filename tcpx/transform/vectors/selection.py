@@ -1,14 +1,16 @@
 """The run over a function that gives every operation on scalars, 1-D vectors and buffers a row of the target."""
 
+from collections.abc import Collection
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import ROW, Block, FuncOp, Operation
+from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value
+from tcpx.payload.liveness import Liveness
 from tcpx.payload.ops.branch import IfAny
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
-from tcpx.payload.ops.gml_st import Conditional, Loop
+from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Lead, Prefetch
 from tcpx.payload.ops.vector import Extract, FromElements, Gather, Insert, Mask, Read, Shuffle, Write
@@ -54,6 +56,7 @@ def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> tup
     _erase_unused(rewriter, func)
     hoist_literals(rewriter, func)
     interleave(rewriter, func, target)
+    _erase_dead(rewriter, func)
     add_fences(selector, func)
     for op in operations(func.body):
         _check(selector, op)
@@ -113,6 +116,35 @@ def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
         if op.computes_result or not isinstance(op.results[0].type, BufferType):
             rewriter.end(op, "nothing used its result")
             rewriter.erase(op)
+
+
+def _erase_dead(rewriter: Rewriter, func: FuncOp) -> None:
+    """Erase what no effect depends on, such as the rows of a register tile that are padding alone: loops carry it."""
+    live, ops = Liveness(func), operations(func.body)
+    dead = {dest for op in ops if isinstance(op, Loop) for dest in op.destinations if _is_dead(dest, live)}
+    for op in ops if dead else ():
+        if isinstance(op, StYield) and op.operands[1] in dead:
+            rewriter.erase(op)
+    for op in reversed(ops) if dead else ():
+        if isinstance(op, Loop):
+            _erase_destinations(rewriter, op, dead)
+        elif op.results and not op.regions and all(_is_dead(value, live) and not value.uses for value in op.results):
+            rewriter.end(op, "nothing used its result")
+            rewriter.erase(op)
+
+
+def _is_dead(value: Value, live: Liveness) -> bool:
+    return not isinstance(value.type, BufferType) and not live.has_use(value)
+
+
+def _erase_destinations(rewriter: Rewriter, loop: Loop, dead: Collection[Value]) -> None:
+    both = zip(loop.destinations, loop.results, strict=True)
+    unused = [k for k, (dest, result) in enumerate(both) if dest in dead and not dest.uses and not result.uses]
+    if unused:
+        rewriter.set_operands(loop, [value for k, value in enumerate(loop.operands) if k not in unused])
+    for k in reversed(unused):
+        rewriter.remove_result(loop, k)
+        rewriter.remove_block_arg(loop.body, k)
 
 
 def _check(selector: Selector, op: Operation) -> None:

@@ -1,4 +1,4 @@
-"""Which operations and values the effects of a function depend on: nothing else is printed, so nothing is unused."""
+"""Which operations and values the effects of a function depend on: nothing else is in its C."""
 
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, If, IfValue, Loop, StYield, While
