@@ -60,11 +60,12 @@ class Frame:
         kind: Kind = Kind.DEFINITE,
         notes: tuple[str, ...] = (),
         payload: Location | None = None,
+        of: type[ScheduleError] = ScheduleError,
     ) -> ScheduleError:
         """An error at a place of this sequence, with its call stack; what was found is the text there, if not given."""
         place = where if isinstance(where, Location) else where.location
         found = place.span if found is None else found
-        return ScheduleError(
+        return of(
             Diagnostic(
                 message,
                 kind,

@@ -81,7 +81,7 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
     what = pattern_text(match.pattern)
     required = "exactly one" if match.cardinality == "one" else "at least one"
     narrow = Direction("use `match some` and `for`, or narrow it with a name or `where`")
-    error = frame.error(
+    raise frame.error(
         f"{len(handles)} operations match {what}" if handles else f"nothing matches {what}",
         match,
         required=required,
@@ -89,8 +89,8 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
         notes=() if handles else near_misses(misses) or _empty_scope(candidates.roots),
         fix=narrow if handles else _other_name(match, misses),
         kind=Kind.SILENCEABLE,
+        of=ConditionError,
     )
-    raise ConditionError(error.diagnostic)
 
 
 def _all_misses(state: State, candidates: Candidates, asked: Sequence[Miss]) -> list[Miss]:

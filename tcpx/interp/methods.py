@@ -39,7 +39,7 @@ def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node
     if not found:
         _check_dim(ops[0], dim, base, frame, node)
         around = [a.name for a in ops[0].ancestors() if isinstance(a, Loop)]
-        error = frame.error(
+        raise frame.error(
             f"no loop steps `{dim}` of %{base.label}",
             node,
             required=f"a loop over `{dim}` round it",
@@ -53,8 +53,8 @@ def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node
                 )
             ),
             kind=Kind.SILENCEABLE,
+            of=MissingError,
         )
-        raise MissingError(error.diagnostic)
     return narrowed(state.handles.of(*dict.fromkeys(found)), base)
 
 
@@ -77,15 +77,15 @@ def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node
     chosen = Side(side, splits)
     if not any(chosen.has(op.copy_path) for op in ops):
         known = sorted({s for op in ops for _, s in op.copy_path})
-        error = frame.error(
+        raise frame.error(
             f'%{base.label} has no copy "{side}"',
             node,
             required=("a copy of whole tiles" if splits else ", ".join(known)) or "a split that made copies",
             found=f'"{side}"' if known and not splits else ", ".join(path_text(op.copy_path) for op in ops),
             fix=did_you_mean(side, known),
             kind=Kind.SILENCEABLE,
+            of=MissingError,
         )
-        raise MissingError(error.diagnostic)
     return OpHandle(base.origins, base.label, (*base.sides, chosen), base.inside, base.view)
 
 

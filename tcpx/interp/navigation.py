@@ -206,6 +206,7 @@ def _not_inside(base: OpHandle, scope: OpHandle, state: State, frame: Frame, nod
         fix=f"write `{base.label} in {names[0]}`" if len(calls) == 1 and names else None,
         kind=Kind.SILENCEABLE,
         payload=copies[0].location,
+        of=MissingError,
     )
 
 
@@ -305,14 +306,14 @@ def producer(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) 
     if not found:
         value = _source_of(value_of(refs[0]))
         of_func = isinstance(value.owner, Block) and isinstance(value.owner.parent, FuncOp)
-        error = frame.error(
+        raise frame.error(
             f"{describe(handle)} has no producer",
             node,
             required="a value made by an operation",
             found=f"%{value.name}, {'an argument of the function' if of_func else 'the destination of a loop'}",
             kind=Kind.SILENCEABLE,
+            of=MissingError,
         )
-        raise MissingError(error.diagnostic)
     return narrowed(state.handles.of(*dict.fromkeys(found)), handle.base)
 
 

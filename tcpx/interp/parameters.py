@@ -117,11 +117,11 @@ def _check_class(
     for op in ops:
         for wanted in plain.arguments:
             if not is_a(op, wanted.name):
-                error = frame.error(
+                raise frame.error(
                     f"`{what}` is declared `{type_}`",
                     where,
                     required=str(plain),
                     found=f"%{op.name} ({op.opcode}, {' < '.join(op.tree_classes()) or 'outside the operation tree'})",
                     kind=Kind.SILENCEABLE,
+                    of=ConditionError,
                 )
-                raise ConditionError(error.diagnostic)

@@ -100,10 +100,14 @@ def _never_taken(node: ast.Node, found: str, earlier: list[Predicate], frame: Fr
 
 def _nothing_holds(last: ast.Fail, statement: ast.Specialize, frame: Frame) -> Exception:
     conditions = ", or ".join(print_expression(branch.condition) for branch in statement.branches)
-    error = frame.error(
-        last.message or NO_VERSION, last, required=conditions, found="none of them holds", kind=Kind.SILENCEABLE
+    return frame.error(
+        last.message or NO_VERSION,
+        last,
+        required=conditions,
+        found="none of them holds",
+        kind=Kind.SILENCEABLE,
+        of=ConditionError,
     )
-    return ConditionError(error.diagnostic)
 
 
 def _targets(statement: ast.Specialize, state: State, frame: Frame) -> list[Operation]:

@@ -18,7 +18,7 @@ from tcpx.interp.state import State
 from tcpx.interp.steps import run_step
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.interp.versions import expanded
-from tcpx.payload.diagnostics import ConditionError, Kind, ScheduleError
+from tcpx.payload.diagnostics import ConditionError, Kind, MissingError, ScheduleError
 from tcpx.plurals import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, is_import
@@ -152,20 +152,20 @@ def check_requirement(statement: ast.Require, state: State, frame: Frame) -> Non
     try:
         if truth(condition, "`require`", state, frame):
             return
-    except UnknownAttributeError as error:  # to ask for one is a question, too
+    except (UnknownAttributeError, MissingError) as error:  # to ask for one is a question, too
         raise ConditionError(error.diagnostic) from None
     found = "it does not hold"
     if isinstance(condition, ast.Binary) and condition.operator not in ("and", "or"):
         sides = [describe(evaluate(e, state, frame)) for e in (condition.lhs, condition.rhs)]
         found = f"{sides[0]} {condition.operator} {sides[1]} does not hold"
-    error = frame.error(
+    raise frame.error(
         statement.message or "a requirement of the schedule does not hold",
         statement,
         required=print_expression(condition),
         found=found,
         kind=Kind.SILENCEABLE,
+        of=ConditionError,
     )
-    raise ConditionError(error.diagnostic)
 
 
 def _for(statement: ast.ForEach, state: State, frame: Frame) -> Values | None:
@@ -265,15 +265,15 @@ def _case(statement: ast.Case, state: State, frame: Frame) -> Values | None:
     if isinstance(statement.orelse, ast.Block):
         return run_block(statement.orelse, state, frame.block())
     message = statement.orelse.message if statement.orelse is not None else f"no case fits %{subject.label}"
-    error = frame.error(
+    raise frame.error(
         message,
         statement,
         required="an arm that fits",
         found=f"%{subject.label}",
         notes=tuple(reasons),
         kind=Kind.SILENCEABLE,
+        of=ConditionError,
     )
-    raise ConditionError(error.diagnostic)
 
 
 def frame_of_arm(arm: ast.Arm, subject: OpHandle, outcome: Outcome, frame: Frame) -> Frame:

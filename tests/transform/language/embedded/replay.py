@@ -256,7 +256,8 @@ class Replay:
             case ast.Unary():
                 return -self.value(node.operand)
             case ast.Attribute():
-                return getattr(self.value(node.base), node.name)
+                base = self.value(node.base)  # a bare name, elsewhere than in a `where`, is a schedule that is imported
+                return getattr(s.dim(base) if isinstance(base, str) else base, node.name)
             case ast.Call():
                 return self.call(node, s)
             case _:
