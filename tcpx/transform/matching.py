@@ -170,6 +170,7 @@ def _difference(candidate: Candidate, op: Structured, mine: Structured) -> Diffe
         built.verify()
         other = generalize(built)
         other.verify()
+        other = rounded_apart(other) if may_contract(op) else other
     except VerifyError as error:
         found = error.diagnostic
         reason = found.message.removeprefix(f"{opcode}: ")
