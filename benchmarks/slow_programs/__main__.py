@@ -17,32 +17,13 @@ from math import exp, log
 from statistics import median
 from typing import Final
 
-import numpy as np
-
 import tcpx
-from benchmarks.slow_programs.factors import WITHIN, report_followed
-from benchmarks.slow_programs.programs import TABLE, Array, SlowProgram, slow_programs
-from benchmarks.slow_programs.timing import seconds_of
+from benchmarks.slow_programs.factors import WITHIN, measured, report_followed
+from benchmarks.slow_programs.programs import TABLE, SlowProgram, slow_programs
 from tcpx.remarks.causes import MOST_FACTOR
 
 LEAST_FACTOR: Final = 2.0
 PROCESSOR: Final = tcpx.load_target("native").name
-
-
-def measured(program: SlowProgram, kernels: Sequence[tcpx.Kernel]) -> tuple[float, float]:
-    """Seconds of the slow and of the fast form. Raises SystemExit where their results differ."""
-    given = [program.arguments() for _ in kernels]
-    first, second = ([np.array(r) for r in _results(k(*a))] for k, a in zip(kernels, given, strict=True))
-    for slow, fast in zip(first, second, strict=True):
-        a, b = slow.astype(np.float64), fast.astype(np.float64)
-        if not np.allclose(a, b, program.tolerance, program.tolerance, equal_nan=True):
-            sys.exit(f"{program.name}: the forms differ by up to {np.nanmax(np.abs(a - b)):.3g}")
-    slow_s, fast_s = seconds_of([k.bind(*a) for k, a in zip(kernels, given, strict=True)])
-    return slow_s, fast_s
-
-
-def _results(returned: Array | tuple[Array, ...]) -> tuple[Array, ...]:
-    return returned if isinstance(returned, tuple) else (returned,)
 
 
 def record(factors: dict[str, float]) -> None:
@@ -108,7 +89,10 @@ def main() -> None:
         kernels = [form.kernel(program.stored()) for form in program.forms]
         if options.compile:
             continue
-        slow, fast = measured(program, kernels)
+        found = measured(program, kernels)
+        if isinstance(found, str):
+            sys.exit(f"{program.name}: {found}")
+        slow, fast = found
         factors[program.name] = slow / fast
         times = f"{slow * 1e6:9.1f} us {fast * 1e6:9.1f} us {slow / fast:7.2f} times"
         low = "  TOO FEW" if slow < LEAST_FACTOR * fast else ""

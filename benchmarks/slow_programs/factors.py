@@ -33,11 +33,11 @@ def report_followed(programs: Sequence[SlowProgram]) -> None:
             prose += 1
             print(f"{program.name:34} stated {remark.factor:6.2f}: in prose", flush=True)
             continue
-        measured = _measured(program, Form(texts.payload, texts.schedule))
-        if isinstance(measured, str):
-            print(f"{program.name:34} stated {remark.factor:6.2f}: {measured}", flush=True)
+        found = _measured(program, Form(texts.payload, texts.schedule))
+        if isinstance(found, str):
+            print(f"{program.name:34} stated {remark.factor:6.2f}: {found}", flush=True)
             continue
-        slow, fast = measured
+        slow, fast = found
         quotient = (remark.factor or 1.0) / min(slow / fast, MOST_FACTOR)
         quotients.append(quotient)
         times = f"{slow * 1e6:9.1f} us {fast * 1e6:9.1f} us"
@@ -67,11 +67,16 @@ def _measured(program: SlowProgram, after: Form) -> tuple[float, float] | str:
         kernels = [form.kernel(stored) for form in (program.slow, after)]
     except (tcpx.ParseError, tcpx.ScheduleError, tcpx.VerifyError) as refused:
         return f"the text is refused: {str(refused).splitlines()[0]}"
+    return measured(program, kernels)
+
+
+def measured(program: SlowProgram, kernels: Sequence[tcpx.Kernel]) -> tuple[float, float] | str:
+    """Seconds of two kernels for one program; or that, and how far, their results differ."""
     given = [program.arguments() for _ in kernels]
     first, second = (_arrays(kernel(*arrays)) for kernel, arrays in zip(kernels, given, strict=True))
-    tolerance = program.tolerance
-    if not all(np.allclose(a, b, tolerance, tolerance, equal_nan=True) for a, b in zip(first, second, strict=True)):
-        return "the results differ"
+    for a, b in zip(first, second, strict=True):
+        if not np.allclose(a, b, program.tolerance, program.tolerance, equal_nan=True):
+            return f"the forms differ by up to {np.nanmax(np.abs(a - b)):.3g}"
     slow, fast = seconds_of([kernel.bind(*arrays) for kernel, arrays in zip(kernels, given, strict=True)])
     return slow, fast
 

@@ -88,7 +88,7 @@ class Dependence:
     # -- which origins include which -------------------------------------------------------------------------------
 
     def _loops_round_calls(self, reached: Sequence[FuncOp]) -> dict[FuncOp, int]:
-        """The loops round the calls of each function, those of its callers, too."""
+        """The loops that enclose the calls of each function, with those that enclose the calls of its callers."""
         found = dict.fromkeys(reached, NUMBERS)
         for func in reversed(reached):  # callers come before what they call
             for call, callee in func.calls():

@@ -163,8 +163,8 @@ class Sites:
         return sum(max(0.0, fetched.get(id(site), 0.0) - site.bytes(0)) / LINE for site in short)
 
     def lines_in_turn(self, capacity: int, ways: int) -> float:
-        """Lines that come into the sets of a cache that do not hold them, over the number of these sets: those of one
-        set come one after the other."""
+        """How many lines come one after the other, into one set of a cache: those of a site come into few of its sets,
+        which cannot hold them."""
         found = 0.0
         fetched = self._fetched(capacity, ways)
         for site in self.found.values():
@@ -212,7 +212,8 @@ def sets_of(capacity: int, ways: int) -> int:
 
 @cache
 def _sets_of_rows(lines: int, dims: tuple[tuple[int, int], ...], sets: int) -> int:
-    """How many sets rows of so many lines fall into, whose first bytes are so many steps of so many bytes apart."""
+    """How many sets of a cache some rows use. Each row has `lines` lines; `dims` are how many rows there are along each
+    dim, and the bytes from one to the next."""
     every = (1 << sets) - 1
     used = (1 << lines) - 1
     for count, stride in dims:

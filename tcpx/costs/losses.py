@@ -1,5 +1,6 @@
 """How many cycles of a statement of a lowered kernel could be spared, and where they were written, by a model."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final
@@ -195,15 +196,19 @@ def _add(timed: TimedRun, losses: Losses, origins: Dependence) -> None:
 
 def _count_lanes(run: Run, losses: Losses) -> None:
     """Note how many lanes of accesses with masks are used."""
-    for op in run.ops:
-        value = op.operands[0] if isinstance(op, Write) else op.results[0] if isinstance(op, Read) else None
-        if value is None or not str(op.attributes.get("row", "")).startswith("masked"):
-            continue
-        lanes = lanes_of(value)
-        used = min(lanes, max(0, evaluate(lanes_counted(op, "n"), run.sizes)))
+    for lanes, used in masked_lanes(run):
         losses.lanes += lanes * run.times
         losses.begun_lanes += lanes * run.times if used else 0
         losses.used_lanes += used * run.times
+
+
+def masked_lanes(run: Run) -> Iterator[tuple[int, int]]:
+    """The lanes of each access that a mask leaves some of out, and how many of them are used."""
+    for op in run.ops:
+        value = op.operands[0] if isinstance(op, Write) else op.results[0] if isinstance(op, Read) else None
+        if value is not None and str(op.attributes.get("row", "")).startswith("masked"):
+            lanes = lanes_of(value)
+            yield lanes, min(lanes, max(0, evaluate(lanes_counted(op, "n"), run.sizes)))
 
 
 def _lose_parts(block: _Block, timed: TimedRun, losses: Losses, origins: Dependence) -> None:
@@ -287,4 +292,5 @@ def _slots(op: Operation, run: Run) -> float:
 
 
 def lanes_of(value: Value) -> int:
+    """How many lanes a vector has; a scalar has one."""
     return value.type.shape[-1] if isinstance(value.type, VectorType) else 1

@@ -1,16 +1,14 @@
 """What is said of a slow statement where no text is known that repairs it: why, and what could be written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from tcpx.costs.losses import lanes_of
-from tcpx.costs.row_uses import lanes_counted
+from tcpx.costs.losses import masked_lanes
 from tcpx.costs.vector_forms import is_on_elements, on_vectors
 from tcpx.costs.visits import Run
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.memory import At
-from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.sizes import evaluate, symbols
 from tcpx.payload.types import dtype_of
 from tcpx.remarks.causes import ELEMENT_COPY, PADDING, SCALAR
@@ -55,7 +53,7 @@ def _whole_tiles(found: Finding) -> Direction:
             return Direction(f"declare {listed([f'`{name} multiple_of {step}`' for name in names])}")
         if names:
             return Direction(f"write the size of {listed([f'`{name}`' for name in names])} in place of the symbol")
-    masked = list(_masked_lanes(found))
+    masked = [(lanes, used) for run in found.runs for lanes, used in masked_lanes(run) if used]
     if masked and 2 * sum(used for _, used in masked) <= sum(lanes for lanes, _ in masked):
         return Direction("let vectors lie along a dim that has as many elements, or compute several rows in one vector")
     if any(loop.steps for loop in wasted):
@@ -78,15 +76,3 @@ def without_vectors(kernel: Sequence[Run]) -> list[str]:
             if on_vectors(target, row, lanes, in_words=False) is None:
                 found[f"`{row.semantics}` of {row.result.dtype}"] = None
     return list(found)
-
-
-def _masked_lanes(found: Finding) -> Iterator[tuple[int, int]]:
-    """The lanes of reads and writes that leave some out, and those that are used, where any are."""
-    for run in found.runs:
-        for op in run.ops:
-            value = op.operands[0] if isinstance(op, Write) else op.results[0] if isinstance(op, Read) else None
-            if value is not None and str(op.attributes.get("row", "")).startswith("masked"):
-                lanes = lanes_of(value)
-                used = min(lanes, evaluate(lanes_counted(op, "n"), run.sizes))
-                if used > 0:
-                    yield lanes, used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import Final
 
 from tcpx.costs.dependence import Dependence
@@ -86,7 +87,7 @@ class Model:
     def _judged(self, statement: Statement) -> _Judged:
         """A statement with its losses, which are found only where they are asked for."""
         if statement not in self._known:
-            before = list(self._times.values())[: list(self._times).index(statement)]
+            before = list(takewhile(lambda each: each is not self._times[statement], self._times.values()))
             time, work = self._times[statement], self._work.get(statement, {})
             of = self._losses_of
             payload = self._payload
@@ -111,13 +112,20 @@ class Model:
                     break
         return found
 
-    def statements_at(self, place: Place) -> list[Statement]:
+    @cached_property
+    def _statements(self) -> Mapping[Place, Sequence[Statement]]:
+        """The statements that compute something for each place; what is in a body counts for its owner, too."""
+        owners = self._payload.places.bodies
+        found: dict[Place, dict[Statement, None]] = {}
+        for run in self.kernel:
+            for place in {op.written_at for op in run.ops}:
+                for each in {place, owners.get(place)}:
+                    found.setdefault(each, {})[run.statement] = None
+        return {place: list(those) for place, those in found.items()}
+
+    def statements_at(self, place: Place) -> Sequence[Statement]:
         """The statements that compute something for a place of the payload."""
-        if place is None:
-            return []
-        of = {place, *(inner for inner, owner in self._payload.places.bodies.items() if owner == place)}
-        at = (run.statement for run in self.kernel if any(op.written_at in of for op in run.ops))
-        return list(dict.fromkeys(at))
+        return self._statements.get(place, ()) if place is not None else ()
 
     def lost(self, statement: Statement, cause: Cause, place: Place) -> Finding | None:
         """What a statement loses by a cause at a place, which somebody noted; None if that is next to nothing."""

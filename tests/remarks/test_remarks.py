@@ -11,6 +11,7 @@ import tcpx
 from tcpx.api import program_or_default
 from tcpx.judging import run_and_judge
 from tcpx.remarks import causes
+from tests.remarks.programs import ALONG_COLUMNS, LARGEST
 
 PRODUCT = """\
 func @f(%x: tensor<{m}x256xf32>, %w: tensor<256x{n}xf32>) -> tensor<{m}x{n}xf32> {{
@@ -126,23 +127,6 @@ func @f(%x: tensor<64x32xf32>, %h: tensor<1x64xf32>, %u: tensor<64x64xf32>) -> t
     gml_st.yield(%b, %d) full
   } : tensor<1x64xf32>
   tcp.return(%y)
-}
-"""
-LARGEST = """\
-func @f(%x: tensor<1024x1024xf32>) -> tensor<1024xf32> {
-  %t = tcp.transpose(%x) {permutation = [1, 0]} : tensor<1024x1024xf32>
-  %y = tcp.reduce_max(%t) {dims = [1]} : tensor<1024xf32>
-  tcp.return(%y)
-}
-"""
-ALONG_COLUMNS = """\
-language 2
-schedule s(root: func) {
-  let y = match one reduce_max in root
-  let i = tile(y, [d0: 1])
-  let k = tile(y, [d1: 16])
-  vectorize(i)
-  hoist_accumulator(y, out_of: k)
 }
 """
 

@@ -12,6 +12,7 @@ from tcpx.drafts import draft
 from tcpx.payload.diagnostics import Direction
 from tcpx.remarks import cuts, trials
 from tcpx.remarks.finding import kernel_cycles
+from tests.remarks.programs import ALONG_COLUMNS, LARGEST
 
 PRODUCT = """\
 func @f(%x: tensor<13x256xf32>, %w: tensor<256x40xf32>) -> tensor<13x40xf32> {
@@ -360,23 +361,6 @@ def test_padding_of_half_a_product_is_named() -> None:
     assert "tile(y, [n: 48, m: 4]" in remark.fix
 
 
-COLUMNS = """\
-func @f(%x: tensor<1024x1024xf32>) -> tensor<1024xf32> {
-  %t = tcp.transpose(%x) {permutation = [1, 0]} : tensor<1024x1024xf32>
-  %y = tcp.reduce_max(%t) {dims = [1]} : tensor<1024xf32>
-  tcp.return(%y)
-}
-"""
-BY_ROWS = """\
-language 2
-schedule s(root: func) {
-  let y = match one reduce_max in root
-  let i = tile(y, [d0: 1])
-  let k = tile(y, [d1: 16])
-  vectorize(i)
-  hoist_accumulator(y, out_of: k)
-}
-"""
 IN_MEMORY = """\
 language 2
 schedule s(root: func) {
@@ -405,10 +389,10 @@ func @f(%x: tensor<100000xf32>, %z: tensor<100000xf32>) -> tensor<200000xf32> {
 
 def test_where_nothing_of_a_schedule_is_left_the_hint_is_to_give_none() -> None:
     """The sequence `rest` of the default schedule is a part of it: transposes are cancelled before that."""
-    (remark,) = remarks(COLUMNS, BY_ROWS)
+    (remark,) = remarks(LARGEST, ALONG_COLUMNS)
     assert remark.fix == "compile without a schedule"
-    assert followed(Texts(COLUMNS, BY_ROWS), remark) == Texts(COLUMNS, None)
-    assert not remarks(COLUMNS)
+    assert followed(Texts(LARGEST, ALONG_COLUMNS), remark) == Texts(LARGEST, None)
+    assert not remarks(LARGEST)
 
 
 def test_a_line_that_a_schedule_lacks_is_a_smaller_change_than_the_default_schedule() -> None:
