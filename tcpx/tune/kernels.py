@@ -22,7 +22,7 @@ from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import KEPT, ModelStudy, Outcome
 from tcpx.tune.pieces import Piece, pieces_of, shares_of
-from tcpx.tune.problem import Problem, examples_of
+from tcpx.tune.problem import Array, Problem, examples_of
 from tcpx.tune.progress import Listener, Progress, silent
 from tcpx.tune.rivals import Rivals
 from tcpx.tune.slots import Limits
@@ -169,6 +169,7 @@ class ByKernel:
     def study(self) -> ModelStudy:
         """Tune what counts, and compare the whole payload with what it was."""
         self._say("looking for functions that are called, and for loop nests")
+        drawn = [tcpx.random_inputs(self.module, self.seed, sizes=dict(one.sizes)) for one in self.workloads]
         began = monotonic()
         parts = Parts.of(self.module, self.schedule, self.target, self.threads, self.params)
         patience = max(self.limits.schedule, PATIENCE * (monotonic() - began))
@@ -177,7 +178,7 @@ class ByKernel:
         file = self.path.read_bytes() if self.path.exists() else None
         records = self._records(parts)
         nests = Nests.of(parts, self._sizes(), self.recorded, self.own)
-        pieces = self._measured_pieces(parts, nests)
+        pieces = self._measured_pieces(parts, nests, drawn)
         left, trials = sum(piece.share for piece in pieces), self.trials
         outcomes: list[Outcome] = []
         won: list[Won] = []
@@ -259,13 +260,12 @@ class ByKernel:
             self.own = dict(own.params)
         return found
 
-    def _measured_pieces(self, parts: Parts, nests: Nests) -> list[Piece]:
-        """What is tuned by itself, what takes most of the time first."""
+    def _measured_pieces(self, parts: Parts, nests: Nests, drawn: Sequence[Sequence[Array]]) -> list[Piece]:
+        """What is tuned by itself, what takes most of the time first; `drawn` are arguments for each workload."""
         shares: dict[str, float] = {}
         total = sum(workload.weight for workload in self.workloads)
-        for workload in self.workloads:
+        for workload, arrays in zip(self.workloads, drawn, strict=True):
             self._say(f"measuring where the time goes, {workload}")
-            arrays = tcpx.random_inputs(self.module, self.seed, sizes=dict(workload.sizes))
             profile = tcpx.profile(
                 self.module,
                 self.schedule,

@@ -353,6 +353,12 @@ def test_a_space_file_of_knobs_is_refused(tune: Tune, tmp_path: Path) -> None:
         tune(space=tmp_path / "space.yaml")
 
 
+def test_a_size_that_nothing_tells_is_named(tune: Tune) -> None:
+    with pytest.raises(tcpx.ArgumentError, match="the size `M` of argument `x` is not known") as refused:
+        tune(sizes=[])
+    assert refused.value.diagnostic.fix == "say the size: sizes={'M': 64}, or --size M=64"
+
+
 def test_in_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcpx.cli.tune_by_kernel.QUICK", EFFORT)
     payload, schedule = tmp_path / "net.tcp", tmp_path / "s.tcps"
