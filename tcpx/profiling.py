@@ -45,15 +45,16 @@ CALLER: Final = "the call: arguments, checks, results"
 class ProfilePart:
     """An operation of the payload in a statement: its `node`, and the `place` where it was written.
 
-    `operations` are the scalar operations that it asks for there, `padding` and `recomputation` those that are issued
-    beyond. `share` is its part of the time of the statement, by a model.
+    `operations` are the scalar operations that it asks for there, `padding`, `recomputation` and `added` those that are
+    issued beyond. `share` is its part of the time of the statement, by a model.
     """
 
     node: str
     place: str
-    operations: float
-    padding: float
-    recomputation: float
+    operations: int
+    padding: int
+    recomputation: int
+    added: int
     share: float
 
     def __repr__(self) -> str:
@@ -72,8 +73,8 @@ class ProfileRow:
 
     `operations` are the scalar operations that the payload asks for in these runs, `peaks` the same by the peak that
     limits them (`fma_f32`, `dot_ui8_si8`), `issued` those that the kernel runs. What it runs beyond, operation by
-    operation of the payload, is `padding` or `recomputation`. `l2_bytes` and `l3_bytes` are what they read and write
-    beyond the first and the second cache, by a model; 0 where it has none, as of calls.
+    operation of the payload, is `padding`, `recomputation` or `added`. `l2_bytes` and `l3_bytes` are what they read and
+    write beyond the first and the second cache, by a model; 0 where it has none, as of calls.
     `parts` are the operations of the payload in it, those that take most of its time first.
     """
 
@@ -86,13 +87,14 @@ class ProfileRow:
     minimum: float
     median: float
     runs: int
-    operations: float
-    issued: float
-    padding: float
-    recomputation: float
+    operations: int
+    issued: int
+    padding: int
+    recomputation: int
+    added: int
     l2_bytes: float
     l3_bytes: float
-    peaks: Mapping[str, float] = field(default_factory=dict[str, float])
+    peaks: Mapping[str, int] = field(default_factory=dict[str, int])
     parts: tuple[ProfilePart, ...] = ()
     inside: tuple[str, ...] = ()
     """The functions that it calls, also those that a nest calls in its loops."""
@@ -281,13 +283,14 @@ class _Model:
             clock.callee,
             *figures,
             timed.runs,
-            float(peaks.total()),
+            peaks.total(),
             sum(work.issued for work in works.values()),
             sum(part.padding for part in parts),
             sum(part.recomputation for part in parts),
+            sum(part.added for part in parts),
             traffic.l2 * timed.runs,
             traffic.l3 * timed.runs,
-            {peak: float(number) for peak, number in peaks.items()},
+            dict(peaks),
             parts,
             clock.inside,
         )
@@ -296,13 +299,14 @@ class _Model:
         works, shares = self.account.get(statement, {}), self.shares.get(statement, {})
         for place in dict.fromkeys((*works, *shares)):
             work = works.get(place, NO_WORK)
-            again = work.excess if work.is_recomputed else 0.0
+            again = work.excess if work.is_recomputed else 0
             yield ProfilePart(
                 self.nodes.get(place, ""),
                 place.short if place is not None else "",
-                float(work.asked.total()),
+                work.asked.total(),
                 work.excess - again,
                 again,
+                work.added,
                 shares.get(place, 0.0),
             )
 

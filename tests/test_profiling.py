@@ -14,12 +14,15 @@ import pytest
 import tcpx
 from tcpx.call_times import MOST, CallTimes
 from tcpx.cli import main
+from tcpx.costs.demand import demand_of
 from tcpx.emit_c.signature import Clock
 from tcpx.measure.flame import flame_svg
 from tcpx.measure.limits import Limits
 from tcpx.measure.profile_table import text_of
 from tests.emit_c.test_saved_kernels import results
 from tests.emit_c.test_state import calls, given
+from tests.nets.oracle import KINDS, arguments, sizes_of
+from tests.nets.payloads import RandomPayload
 from tests.optional_tools import CHROMIUM, compilers
 from tests.report.test_page import Page
 
@@ -175,6 +178,19 @@ schedule s(root: func) {
 """
 
 
+@pytest.mark.parametrize("seed", [3, 21, 46])
+def test_the_operations_are_those_of_the_payload(seed: int) -> None:
+    """Those of all rows together, in whole numbers."""
+    drawn = RandomPayload(seed).make()
+    module = tcpx.parse(drawn.text(), constants=drawn.constants)
+    given = arguments(module, sizes_of(module, seed, 1)[0], KINDS[0], seed)
+    found = tcpx.profile(module, None, *given, target="x86_avx2", seconds=0.0)
+    assert sum(row.operations for row in found.rows) == sum(
+        demand_of(module, tcpx.load_target("x86_avx2"), given).operations.values()
+    )
+    assert json.loads(json.dumps(found.as_json()))["rows"][0]["operations"].__class__ is int
+
+
 def test_equal_functions_ask_for_what_all_their_calls_do() -> None:
     """Two operations of the payload run in one function: what both ask for is no padding of the first."""
     found = tcpx.profile(
@@ -305,7 +321,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     lines = shown.splitlines()
     assert lines[0].startswith("@f for generic, 1 thread: ")
     assert re.search(r": median \S+ [mun]?s, min \S+ [mun]?s, of \d+ calls(; the machine was busy.*)?$", lines[0])
-    columns = "share median min runs operations padding recomputed Gop/s GB/s of limit limit statement"
+    columns = "share median min runs operations padding recomputed added Gop/s GB/s of limit limit statement"
     assert lines[1].split() == columns.split()
     assert "the call: arguments, checks, results" in shown
     assert re.search(r"^workspace \d+ bytes?, constants 0 bytes; without .* that the clocks took$", lines[-3])

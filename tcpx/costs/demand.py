@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tcpx.costs.operations import operations_of_block
+from tcpx.costs.operations import Operations
+from tcpx.costs.work import asked_for
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.ir import Module
 from tcpx.payload.sizes import evaluate
@@ -14,10 +15,10 @@ from tcpx.target import Target
 
 @frozen
 class Demand:
-    """`operations` by the peak that limits them (`fma_f32`, `dot_ui8_si8`: the loops of `tcpx.measure`), counted as
-    those of a kernel are. `bytes` are those of arguments, constants and results."""
+    """`operations` by the peak that limits them (`fma_f32`, `dot_ui8_si8`: the loops of `tcpx.measure`), those that a
+    profile shows. `bytes` are those of arguments, constants and results."""
 
-    operations: Mapping[str, float]
+    operations: Mapping[str, int]
     bytes: float
 
 
@@ -32,7 +33,7 @@ def demand_of(module: Module, target: Target, arrays: Sequence[Array]) -> Demand
     held = {id(v): v.type for v in (*func.args, *func.returned)}
     called = (op for run in module.reached(func) for op in run.walk())
     held |= {id(op.result): op.result.type for op in called if "constant" in op.attributes}
-    operations = operations_of_block(func.body, sizes, target)
+    operations = sum(asked_for(func, sizes, target).values(), Operations())
     return Demand(dict(operations), float(sum(_bytes(type_, sizes) for type_ in held.values())))
 
 

@@ -5,19 +5,20 @@ for is counted before the schedule runs, what is issued for it in the lowered ke
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
-from tcpx.costs.operations import Operations, multiplied, operations_of
+from tcpx.costs.operations import Operations, operations_of
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Elementwise, Structured
-from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import OnSubset, StYield
-from tcpx.payload.types import VectorType
+from tcpx.payload.types import VectorType, shape_of
 from tcpx.records import frozen
 from tcpx.target import Target
-from tcpx.transform.recomputation import RECOMPUTED
+from tcpx.transform.editing import is_pure
+from tcpx.transform.recomputation import ADDED, RECOMPUTED
 
 NONE = Operations()
 
@@ -31,33 +32,67 @@ NO_OWNERS: Owners = {}
 class PlaceWork:
     """The scalar operations of a statement for one place of the payload: those `asked` for, by the peak that limits
     them, and how many are `issued`. Where a place has several statements, each is asked for its part of what they
-    issue. `is_recomputed` says that a loop computes elements more than once; all else that is issued is padding.
-    `peaks` are those that limit what is issued."""
+    issue. `added` are those that no operation of the payload is: of constants, and of what transforms insert, such as
+    sums that correct a product. `is_recomputed` says that a loop computes elements more than once; all else that is
+    issued beyond is padding. `peaks` are those that limit what is issued."""
 
     asked: Operations = field(default_factory=Operations)
-    issued: float = 0.0
+    issued: int = 0
+    added: int = 0
     is_recomputed: bool = False
     peaks: frozenset[str] = frozenset()
 
     @property
-    def excess(self) -> float:
-        """Operations issued beyond those asked for."""
-        return max(0.0, self.issued - self.asked.total())
+    def excess(self) -> int:
+        """Operations of the payload that are issued beyond those asked for."""
+        return max(0, self.issued - self.added - self.asked.total())
 
 
 Account = Mapping[Statement, Mapping[Place, PlaceWork]]
 
 
 def asked_for(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Asked:
-    """The operations that each place of a payload asks for, however it is scheduled, in a call with these sizes."""
+    """The operations that each place of a payload asks for, however it is scheduled, in a call with these sizes: those
+    that results need, and that depend on arguments, their sizes or positions. All others are computed at compile time.
+    """
     found: dict[Place, Operations] = defaultdict(Operations)
-    counter = _Counter()
+    counter, needed = _Counter(), _needed(func)
     for run in runs(func, sizes, target):
         for op in run.ops:
-            once = counter.operations(op, run)
-            if once:
-                found[op.written_at].update(multiplied(run.times, once))
+            once = counter.operations(op, run) if op in needed else NONE
+            if once.total():
+                found[op.written_at].update({peak: run.times * number for peak, number in once.items() if number})
     return found
+
+
+def _needed(func: FuncOp) -> set[Operation]:
+    """The operations of a function, and of those that it calls, that results need and that depend on what a call
+    gives."""
+    needed: set[Operation] = set()
+    pending = [func]
+    for at in pending:
+        depending: set[Value] = set(at.args)
+        for op in at.body.ops:
+            if not depending.isdisjoint(_read(op)) or _depends_on_the_call(op):
+                depending.update(op.results)
+        live = set(at.returned)
+        for op in reversed(at.body.ops):
+            if not live.isdisjoint(op.results) or not is_pure(op):
+                live.update(_read(op))
+                needed.update(op.walk() if not depending.isdisjoint((*op.results, *_read(op))) else ())
+        pending += dict.fromkeys(op.callee for op in at.walk() if op.callee is not None and op.callee not in pending)
+    return needed
+
+
+def _read(op: Operation) -> list[Value]:
+    """The operands of an operation and of those inside."""
+    return [value for inner in op.walk() for value in inner.operands]
+
+
+def _depends_on_the_call(op: Operation) -> bool:
+    """Whether it depends on sizes, or on positions, which no constant is stored for."""
+    has_positions = isinstance(op, Structured) and bool(op.positions())
+    return has_positions or not all(isinstance(dim, int) for value in op.results for dim in shape_of(value.type))
 
 
 def owners_of(funcs: Iterable[FuncOp]) -> Owners:
@@ -73,19 +108,28 @@ def owners_of(funcs: Iterable[FuncOp]) -> Owners:
 
 @frozen
 class Issued:
-    """What the loops of a kernel compute for each place: by statement, operations and the peaks that limit them, and in
-    all. `recomputed` is where a loop computes elements more than once."""
+    """What the loops of a kernel compute for each place, by statement: operations, those of them that are `added`, and
+    the peaks that limit them. Statements that only move elements have none. `recomputed` is where a loop computes
+    elements more than once."""
 
-    counts: Mapping[Statement, Mapping[Place, float]]
+    counts: Mapping[Place, Mapping[Statement, int]]
+    added: Mapping[tuple[Statement, Place], int]
     peaks: Mapping[tuple[Statement, Place], set[str]]
     recomputed: set[tuple[Statement, Place]]
-    totals: Mapping[Place, float]
+
+    def room(self) -> dict[Place, int]:
+        """What is issued for operations of the payload at each place that has any."""
+        found = {
+            place: sum(count - self.added.get((statement, place), 0) for statement, count in counts.items())
+            for place, counts in self.counts.items()
+        }
+        return {place: count for place, count in found.items() if count}
 
 
 def issued_by(kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> Issued:
     """The operations of these runs. What is issued for a place that has an owner is issued for that."""
-    counts: dict[Statement, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
-    totals: dict[Place, float] = defaultdict(float)
+    counts: dict[Place, dict[Statement, int]] = defaultdict(lambda: defaultdict(int))
+    added: dict[tuple[Statement, Place], int] = defaultdict(int)
     recomputed: set[tuple[Statement, Place]] = set()
     peaks: dict[tuple[Statement, Place], set[str]] = defaultdict(set)
     counter = _Counter()
@@ -93,32 +137,49 @@ def issued_by(kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> Issued:
         for op in run.ops:
             operations = counter.operations(op, run)
             count = operations.total() * run.times
+            place = owners.get(op.written_at, op.written_at)
+            counts[place][run.statement] += count
             if not count:
                 continue
-            written = op.written_at
-            place = owners.get(written, written)
-            peaks[run.statement, place].update(operations)
-            counts[run.statement][place] += count
-            totals[place] += count
+            key = run.statement, place
+            peaks[key].update(operations)
+            added[key] += count if ADDED in op.notes else 0
             if RECOMPUTED in op.notes:
-                recomputed.add((run.statement, place))
-    return Issued(counts, peaks, recomputed, totals)
+                recomputed.add(key)
+    return Issued(counts, added, peaks, recomputed)
 
 
 def account(asked: Asked, issued: Issued) -> Account:
-    """The work of each statement of a lowered function, and of those that it calls."""
-    return {
-        statement: {
-            place: PlaceWork(
-                multiplied(count / issued.totals[place], asked.get(place, NONE)),
-                count,
-                (statement, place) in issued.recomputed,
-                frozenset(issued.peaks[statement, place]),
-            )
-            for place, count in places.items()
-        }
-        for statement, places in issued.counts.items()
-    }
+    """The work of each statement of a lowered function, and of those that it calls, of which places ask for so much."""
+    found: dict[Statement, dict[Place, PlaceWork]] = defaultdict(dict)
+    for place, counts in issued.counts.items():
+        keys = {statement: (statement, place) for statement in counts}
+        own = [count - issued.added.get(keys[statement], 0) for statement, count in counts.items()]
+        wanted = asked.get(place, NONE)
+        for (statement, count), part in zip(counts.items(), _shared(wanted, own), strict=True):
+            if count or part:
+                key = keys[statement]
+                found[statement][place] = PlaceWork(
+                    part,
+                    count,
+                    issued.added.get(key, 0) if wanted else count,
+                    key in issued.recomputed,
+                    frozenset(issued.peaks.get(key, ())),
+                )
+    return found
+
+
+def _shared(operations: Operations, weights: Sequence[int]) -> list[Operations]:
+    """Operations in whole numbers that add up, as these weights are; all in the first place if there are none."""
+    weights = weights if any(weights) else [1, *weights[1:]]
+    total, before = sum(weights), 0
+    parts: list[Operations] = []
+    for weight in weights:
+        after = before + weight
+        shares = {peak: n * after // total - n * before // total for peak, n in operations.items()}
+        parts.append(Operations({peak: share for peak, share in shares.items() if share}))
+        before = after
+    return parts
 
 
 class _Counter:

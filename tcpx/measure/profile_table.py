@@ -18,6 +18,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "operations": "Scalar operations that the payload asks for; a multiply-add is two.",
     "padding": "Issued beyond, where tiles are longer than what they compute, as a part of the operations.",
     "recomputed": "Issued beyond, where a fused operation is computed more than once.",
+    "added": "Issued for what the payload does not ask for: sums that correct a product, constants, positions.",
     "Gop/s": "10^9 operations of the payload a second.",
     "GB/s": "10^9 bytes a second from beyond the first-level cache, by a model.",
     "of limit": "The least time that the machine needs for these operations and bytes, over the median.",
@@ -143,13 +144,18 @@ def _counts(profile: tcpx.Profile, rest: tcpx.ProfileRest) -> bool:
 def _work(work: tcpx.ProfileRow | tcpx.ProfilePart) -> Mapping[str, str]:
     """The operations, and what is issued beyond as a part of them; of none, as a number."""
 
-    def beyond(number: float) -> str:
-        if number < 0.5:
+    def beyond(number: int) -> str:
+        if not number:
             return ""
         return percent(number / work.operations) if work.operations else amount(number)
 
     asked = amount(work.operations) if work.operations else ""
-    return {"operations": asked, "padding": beyond(work.padding), "recomputed": beyond(work.recomputation)}
+    return {
+        "operations": asked,
+        "padding": beyond(work.padding),
+        "recomputed": beyond(work.recomputation),
+        "added": beyond(work.added),
+    }
 
 
 def _cells(**named: str) -> tuple[str, ...]:

@@ -265,15 +265,10 @@ class _Judged:
         if spared:
             yield self._without(causes.PADDING, place, spared, self._operations(place))
 
-    def _padded(self) -> dict[Place, float]:
-        """How many of the operations for each place are padding. Those that other places ask for are not: where a
-        product and a sum become one instruction, one place has both."""
-        in_order = self.payload.in_order
-        works = {p: w for p, w in self.work.items() if w.asked and not w.is_recomputed and p not in in_order}
-        beyond = sum(work.issued - work.asked.total() for work in works.values())
-        padded = {p: w.excess for p, w in works.items() if w.issued >= causes.PADDING.least * w.asked.total()}
-        part = min(1.0, beyond / sum(padded.values())) if padded else 0.0
-        return {place: each * part for place, each in padded.items()} if part > 0 else {}
+    def _padded(self) -> dict[Place, int]:
+        """How many of the operations for each place are padding."""
+        works = {p: w for p, w in self.work.items() if not w.is_recomputed and p not in self.payload.in_order}
+        return {p: w.excess for p, w in works.items() if w.excess >= (causes.PADDING.least - 1) * w.asked.total() > 0}
 
     def _most_padded(self) -> Place:
         """The place for which most of what the statement issues is padding, in vectors that it needs in any case; None

@@ -21,6 +21,7 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.bodies import Body, combiner_of, pointwise
 from tcpx.transform.convex import gathered, sources
 from tcpx.transform.editing import rename_inside, source_name
+from tcpx.transform.recomputation import ADDED
 from tcpx.transform.separation import Change, Separation, Trace, absorbs, distributing
 from tcpx.transform.sibling_fusion import check_alike, merged
 
@@ -208,7 +209,9 @@ def _insert(ctx: TransformContext, made: Structured, before: Operation, name: st
     """The result of a detached operation with a body, which stands for `source`."""
     made.stand_for(source)
     rename_inside(ctx.rewriter, made, before)
-    return ctx.rewriter.insert(made, InsertPoint.before(before), name).result
+    inserted = ctx.rewriter.insert(made, InsertPoint.before(before), name)
+    ctx.rewriter.set_note(inserted, ADDED, source.name)
+    return inserted.result
 
 
 def _check_final(ctx: TransformContext, separation: Separation, running: Running, end: StYield) -> None:

@@ -11,6 +11,7 @@ from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import OperandRef, TransformContext, ValueRef
 from tcpx.transform.editing import source_name
+from tcpx.transform.recomputation import ADDED
 from tcpx.transform.tiling import check_on_tensors
 from tcpx.transform.vectors.probes import is_multiply_accumulate
 
@@ -65,7 +66,9 @@ class Offset:
     def insert(self, made: Operation, name: str) -> Operation:
         """Insert an operation as a part of the contraction."""
         made.stand_for(self.op)
-        return self.rewriter.insert(made, InsertPoint.before(self.op), f"{source_name(self.op)}.{name}")
+        inserted = self.rewriter.insert(made, InsertPoint.before(self.op), f"{source_name(self.op)}.{name}")
+        self.rewriter.set_note(inserted, ADDED, self.op.name)
+        return inserted
 
     def build(self, made: Operation, name: str) -> Value:
         """As `insert`; its result."""
@@ -98,4 +101,5 @@ class Offset:
         rewriter.set_operand(op, self.index, factor)
         mended = rewriter.insert(mend(op.result, excess), InsertPoint.after(op), f"{source_name(op)}.mended")
         mended.stand_for(op)
+        rewriter.set_note(mended, ADDED, op.name)
         rewriter.replace_uses(op.result, mended.results[0], lambda user: user is not mended)

@@ -15,6 +15,8 @@ from tcpx.transform.language_versions import COPIES
 
 RECOMPUTED = "recomputed"
 """The note on operations of which loops may compute elements more than once."""
+ADDED = "added"
+"""The note on operations that a transform computes beside those of the payload."""
 
 
 @frozen

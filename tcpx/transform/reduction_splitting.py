@@ -16,6 +16,7 @@ from tcpx.transform import new
 from tcpx.transform.bufferization.workspace import ALIGNMENT
 from tcpx.transform.editing import erase_dead, follow_reads, read_subset, rename_inside, source_name
 from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
+from tcpx.transform.recomputation import ADDED
 from tcpx.transform.tiling import pad_value_to, read_inputs
 
 Joining = tuple[Block, tuple[float | int, ...]]
@@ -149,6 +150,7 @@ def _combine(
     combined.stand_for(op)
     rename_inside(rewriter, combined, op)
     rewriter.insert(combined, InsertPoint.before(op), f"{source_name(op)}.combined")
+    rewriter.set_note(combined, ADDED, op.name)
     rewriter.set_origins(combined, combined.origins, op.copy_path)
     rewriter.replace_op(op, combined.results)
     follow_reads(rewriter, inputs, reads)

@@ -6,8 +6,9 @@ import pytest
 
 import tcpx
 from tcpx.costs.demand import Demand, demand_of
+from tcpx.costs.forwarding import PayloadPlaces
 from tcpx.costs.visits import runs
-from tcpx.costs.work import account, asked_for, issued_by
+from tcpx.costs.work import asked_for
 from tcpx.drafts import draft
 from tcpx.measure.limits import Limits
 from tcpx.measure.roofline import Bound
@@ -119,9 +120,9 @@ def test_a_payload_and_its_kernel_are_counted_alike(
     asked = demand_of(module, chosen, arrays).operations
     kernel = draft(module, target=target).run.module.main
     sizes = bind_symbols(module.main, arrays)
-    found = account(
-        asked_for(module.main, sizes, chosen), issued_by(runs(kernel, bind_symbols(kernel, arrays), chosen))
-    )
+    wanted, made = asked_for(module.main, sizes, chosen), list(runs(kernel, bind_symbols(kernel, arrays), chosen))
+    found = PayloadPlaces.of(module).account(wanted, made)
+    assert sum(work.asked.total() for places in found.values() for work in places.values()) == asked[peak]
     done = sum(work.issued for places in found.values() for work in places.values())
     assert set(asked) == {peak}
     assert least <= asked[peak] <= done <= (1 + more) * asked[peak]

@@ -28,6 +28,7 @@ from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorT
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
 from tcpx.transform.algebra import known_result, number_of
+from tcpx.transform.recomputation import ADDED
 from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
 from tcpx.transform.vectors.literals import invariant_block, is_splat, known_element, lane_numbers, literal_of
 from tcpx.transform.vectors.probes import discard
@@ -372,7 +373,9 @@ class Pieces:
         type_ = VectorType((width,), dtype)
         read = ("steps", dtype, step, width)
         steps = self._once(read, lambda: Read.of(numbers, Tile((0,), (width,)), type_), f"{start.name}.n")
-        made = self._made[key] = self.insert(new.add(self.splat(start, width), steps), f"{start.name}.v")
+        counted = new.add(self.splat(start, width), steps)
+        made = self._made[key] = self.insert(counted, f"{start.name}.v")
+        self.rewriter.set_note(counted, ADDED, self.anchor.name)
         return made
 
     def apply(self, op: Structured, args: Sequence[Value], accumulators: Sequence[Value], base: str) -> Sequence[Value]:
