@@ -1,5 +1,5 @@
-"""Operations that reduce take in the operations after them that scale and shift their results, and the casts around
-them."""
+"""Operations that reduce take in the operations after them that scale and shift their results, and the casts and
+reshapes around them."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,23 +7,27 @@ import numpy.typing as npt
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import GIVEN, Operation, Value
 from tcpx.payload.ops.composite import AlongDims
+from tcpx.payload.ops.normalization import Norm
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import HALF, ScalarType, accumulator_of, dtype_of, like, shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of
 from tcpx.transform.editing import erase_dead, first_change, replace_with, source_name
 from tcpx.transform.elementwise import repeats
+from tcpx.transform.norms_of_parts import split
 
 
 def absorb(rewriter: Rewriter, root: Operation) -> None:
-    """Let the operations under `root` that reduce along dims take in what scales and shifts them, and the casts around
-    them."""
+    """Let the operations under `root` that reduce along dims take in what scales and shifts them, and the casts and
+    reshapes around them."""
     for op in [op for op in root.walk() if isinstance(op, AlongDims) and len(op.results) == 1]:
         whole = op
         while (wider := _with_operand(rewriter, whole)) is not None:
             whole = wider
         for dtype in HALF:
-            _narrow(rewriter, whole, dtype)
+            whole = _narrow(rewriter, whole, dtype)
+        if isinstance(whole, Norm):
+            split(rewriter, whole)
 
 
 def _with_operand(rewriter: Rewriter, op: AlongDims) -> AlongDims | None:
@@ -51,14 +55,15 @@ def _with_operand(rewriter: Rewriter, op: AlongDims) -> AlongDims | None:
     return None
 
 
-def _narrow(rewriter: Rewriter, op: AlongDims, dtype: ScalarType) -> None:
-    """Let an operation read and give a small float, if all that it reads is one, and its result is rounded to one."""
+def _narrow(rewriter: Rewriter, op: AlongDims, dtype: ScalarType) -> AlongDims:
+    """Let an operation read and give a small float, if all that it reads is one, and its result is rounded to one.
+    Returns the operation that stands for it then."""
     users = op.result.users
     is_rounded = all(_is_cast(user) and dtype_of(user.results[0].type) == dtype for user in users)
     if not users or not is_rounded or accumulator_of(dtype) != dtype_of(op.result.type):
-        return
+        return op
     if not _is_cast(op.operand.defining_op) or not all(_is_exact(rewriter, v, dtype) for v in op.operands):
-        return
+        return op
     wide = list(op.operands)
     operands = [_narrowed(rewriter, value, dtype, op) for value in wide]
     made = type(op)(operands, [like(op.result.type, shape_of(op.result.type), dtype)], op.attributes)
@@ -68,6 +73,7 @@ def _narrow(rewriter: Rewriter, op: AlongDims, dtype: ScalarType) -> None:
     for user in dict.fromkeys(users):
         rewriter.replace_op(user, made.results)
     erase_dead(rewriter, [op.result, *wide])
+    return made
 
 
 def _is_cast(op: Operation | None) -> bool:

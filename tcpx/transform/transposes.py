@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from tcpx.payload.interfaces import Elementwise
+from tcpx.payload.interfaces import Elementwise, Tileable
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
 from tcpx.payload.ops.composite import AlongDims
 from tcpx.payload.ops.movement import inverse
@@ -170,9 +170,10 @@ class _Part:
         """The detached operation on operands in the other order."""
         operands = [self._operand(rewriter, op, value) for value in op.operands]
         attributes = dict(op.attributes)
-        names = attributes.get(DIM_NAMES)
-        if isinstance(names, tuple):
-            attributes[DIM_NAMES] = tuple(names[k] for k in inverse(self.order))
+        for key in (DIM_NAMES, *(op.by_dims if isinstance(op, Tileable) else ())):
+            entries = attributes.get(key)
+            if isinstance(entries, tuple):
+                attributes[key] = tuple(entries[k] for k in inverse(self.order))
         if isinstance(op, REDUCING):
             key = "dim" if "dim" in attributes else "dims"
             along = tuple(sorted(self.order[k] for k in op.reduced))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.independent import movement, numbers, products
+from tests.independent import movement, norms, numbers, products
 from tests.independent.builder import Builder
 from tests.independent.dims import Dim
 from tests.independent.program import Program, Value
@@ -63,11 +63,16 @@ def reduced(b: Builder) -> Value:
     """Elementwise, reduced, and broadcast again: normalizations."""
     v = chain(b, b.argument(b.shape(b.rng.choice([1, 2, 2, 3])), b.dtype()), b.rng.choice([0, 1, 2]))
     if b.rng.random() < 0.3 and numbers.is_float(v.dtype) and v.shape:
-        return products.softmax(b, v)
+        return b.rng.choice([products.softmax, norms.layer_norm])(b, v)
     if not v.shape:
         return v
     total = products.reduction(b, v)
     return chain(b, total, b.rng.choice([0, 1, 2]))
+
+
+def grouped(b: Builder) -> Value:
+    """A norm of groups of channels, and elementwise operations."""
+    return chain(b, norms.groups(b), b.rng.choice([0, 1, 2]))
 
 
 def windows(b: Builder) -> Value:
@@ -91,6 +96,7 @@ WALK = [
     (products.matmul, 3),
     (products.reduction, 4),
     (products.softmax, 2),
+    (norms.layer_norm, 1),
     (products.generic, 6),
 ]
 
@@ -102,7 +108,7 @@ def walk(b: Builder) -> Value:
     return b.values[-1]
 
 
-FORMS = [(layer, 10), (quantized, 4), (reduced, 4), (windows, 4), (walk, 10)]
+FORMS = [(layer, 10), (quantized, 4), (reduced, 4), (grouped, 2), (windows, 4), (walk, 10)]
 
 
 def draw_program(rng: Random) -> Program:

@@ -336,7 +336,7 @@ class Drawer:
             )
         at = self.rng.choice(names)
         lines.append(f"pad({h}, [{at}: {self.rng.choice([8, 16, 20, 33, 48, 66])}])")
-        composite = [o for o in self.nodes if o.opcode in {"softmax", "gelu", "silu", "sigmoid"}]
+        composite = [o for o in self.nodes if o.opcode in {"softmax", "layer_norm", "gelu", "silu", "sigmoid"}]
         if composite and self.rng.random() < 0.6:
             o = self.rng.choice(composite)
             self.add(f"decompose({self.handle(o)})")

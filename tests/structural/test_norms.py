@@ -88,6 +88,31 @@ CASES = {
         1e-5,
         columns=FEW,
     ),
+    "layer_norm of groups": Case(
+        _normed("tcp.layer_norm(%p) {dims = [1, 2], parts = [1, 1, 3]}").replace("[N]", "12").replace(", N]", "]"),
+        lambda x: [_norm(x.reshape(*x.shape[:2], 3, 4), (1, 3)).reshape(x.shape)],
+        [[numbers(b, m, 12)] for b, m, _ in SHAPES],
+        2e-4,
+    ),
+    "layer_norm of groups of all dims, with scale and bias": Case(
+        _normed(
+            "tcp.layer_norm(%p, scale = %g, bias = %b) {dims = [1, 2], parts = [1, 2, 2]}",
+            operands=", %g: tensor<[M]x[N]xf32>, %b: tensor<[M]x[N]xf32>",
+        )
+        .replace("[M]x[N]", "4x6")
+        .replace(", M, N]", "]"),
+        lambda x, g, b: [_norm(x.reshape(-1, 2, 2, 2, 3), (2, 4)).reshape(x.shape) * g + b],
+        [[numbers(b, 4, 6), numbers(4, 6, seed=1), numbers(4, 6, seed=2)] for b in (5, 1)],
+        2e-4,
+        columns=FEW,
+    ),
+    "rms_norm of groups of f16": Case(
+        _normed("tcp.rms_norm(%p) {dims = [0, 2], parts = [1, 1, 4]}", "f16").replace("[N]", "12").replace(", N]", "]"),
+        lambda x: [_norm(x.reshape(*x.shape[:2], 4, 3), (0, 3), 1e-5, False).reshape(x.shape)],
+        [[numbers(b, m, 12, dtype="float16")] for b, m, _ in SHAPES[:2]],
+        4e-3,
+        columns=FEW,
+    ),
 }  # fmt: skip
 
 
@@ -117,6 +142,13 @@ REFUSED = [
     ("tcp.rms_norm(%x, scale = %g) {dims = [0, 1]}",
      "%v (tcp.rms_norm): `scale` has another shape than the dims it goes along"),
     ("tcp.rms_norm(%x) {dims = [0], epsilon = -1.0}", "%v (tcp.rms_norm): `epsilon` is below 0"),
+    ("tcp.layer_norm(%x) {dims = [0, 1], parts = [2]}",
+     "%v (tcp.layer_norm): `parts` has a number for each dim of the operand"),
+    ("tcp.layer_norm(%x) {dims = [0, 1], parts = [1, 0]}",
+     "%v (tcp.layer_norm): `parts` has a number for each dim of the operand"),
+    ("tcp.layer_norm(%x) {dims = [0], parts = [1, 2]}",
+     "%v (tcp.layer_norm): only dims that are normalized have parts"),
+    ("tcp.rms_norm(%x) {dims = [1], parts = [1, 3]}", "%v (tcp.rms_norm): dim 1 has no 3 equal parts"),
     ("tcp.softmax(%x) {dim = [0, 0]}", "%v (tcp.softmax): `dim` names dims of the operand, in their order"),
 ]  # fmt: skip
 

@@ -217,11 +217,11 @@ class AlongDims(Composite):
         """The mean of a value along the dims."""
         return divided(build, self.combined(build, ReduceSum, value), self.count)
 
-    def total(self, x: Wide) -> Wide:
-        """The sums of the reference, their dims kept at 1: those in float64, but where a sum in the dtype that it is
-        computed in overflows."""
-        exact: Wide = np.sum(x, self.reduced, keepdims=True)
-        narrow = float64(np.sum(x.astype(self.wide.numpy), self.reduced, keepdims=True))
+    def total(self, x: Wide, along: tuple[int, ...]) -> Wide:
+        """The sums of the reference along dims that are kept at 1: those in float64, but where a sum in the dtype that
+        it is computed in overflows."""
+        exact: Wide = np.sum(x, along, keepdims=True)
+        narrow = float64(np.sum(x.astype(self.wide.numpy), along, keepdims=True))
         return np.where(np.isfinite(narrow), exact, narrow)
 
 

@@ -214,7 +214,7 @@ OTHER_NAMES: Final = (
               "the tables have the dims `dims` of the operand, and half the last one"),
     _binary("silu_and_mul", opcode="tcp.swiglu"),
     _missing("batch_norm", "group_norm", "instance_norm",
-             note="of one batch, it is a tcp.layer_norm along the other dims; of groups, along those of a tcp.reshape"),
+             note="of one batch, it is a tcp.layer_norm along the other dims; of groups, one with `parts`"),
     OtherName(("argmax", "arg_max"), ("$y.values, $y = tcp.reduce_argmax($a) {dims = $dims} : $elements, $type",)),
     OtherName(("argmin", "arg_min"), ("$y.values, $y = tcp.reduce_argmin($a) {dims = $dims} : $elements, $type",)),
     _missing("scan", "accumulate", note="tcp.cumsum goes along a dim, as products and maxima do", family="scan"),

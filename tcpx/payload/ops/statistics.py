@@ -69,7 +69,7 @@ class ReduceMean(Statistic):
         return self.mean(build, x)
 
     def reference(self, x: Wide) -> Wide:
-        return self.total(x) / np.float64(self.of_count(x))
+        return self.total(x, self.reduced) / np.float64(self.of_count(x))
 
 
 @register
@@ -89,8 +89,8 @@ class ReduceVariance(Statistic):
         return divided(build, self.combined(build, ReduceSum, squared(build, centred)), divisor)
 
     def reference(self, x: Wide) -> Wide:
-        centred = self.in_range(x - self.total(x) / np.float64(self.of_count(x)))
-        return self.total(centred**2) / np.float64(max(0, self.of_count(x) - self.correction))
+        centred = self.in_range(x - self.total(x, self.reduced) / np.float64(self.of_count(x)))
+        return self.total(centred**2, self.reduced) / np.float64(max(0, self.of_count(x) - self.correction))
 
 
 @register
@@ -105,7 +105,7 @@ class ReduceL2(Statistic):
         return build(Sqrt.of(self.combined(build, ReduceSum, squared(build, x))))
 
     def reference(self, x: Wide) -> Wide:
-        return np.sqrt(self.total(x * x))
+        return np.sqrt(self.total(x * x, self.reduced))
 
 
 @register
@@ -127,4 +127,4 @@ class ReduceLogsumexp(Statistic):
     def reference(self, x: Wide) -> Wide:
         largest = np.max(x, axis=self.reduced, keepdims=True, initial=-np.inf) if self.reduced else x
         finite = np.where(np.isinf(largest), 0, largest)
-        return np.log(self.total(np.exp(x - finite))) + finite
+        return np.log(self.total(np.exp(x - finite), self.reduced)) + finite

@@ -22,10 +22,11 @@ class Recognize(Transform):
     Sums and products may be associated in any way, with numbers anywhere in a product; a quotient may be a product with
     a reciprocal, a square a power, a mean a sum over the number of elements. Parts that others use are left.
 
-    A norm takes in a scale, and layer_norm a bias, along its dims. Only f32 and f64 are recognized: the parts of
-    smaller floats are rounded one by one. Where a softmax or a norm reads small floats through a cast to f32, and its
-    result is rounded to them, it takes in the casts, with constants that they represent exactly. What is rounded before
-    it is scaled is scaled afterwards.
+    A norm takes in a scale, and layer_norm a bias, along its dims. A norm of a reshape whose result is reshaped back
+    reads the tensor itself, with dims in `parts` where rows were parts of a dim, as in a norm of groups of channels.
+    Only f32 and f64 are recognized: the parts of smaller floats are rounded one by one. Where a softmax or a norm reads
+    small floats through a cast to f32, and its result is rounded to them, it takes in the casts, with constants that
+    they represent exactly. What is rounded before it is scaled is scaled afterwards.
 
     Results agree where elements are NaN or infinite. A softmax that does not subtract its greatest element is none. A
     `gelu` or `silu` by its parts is NaN at -inf: a `select` keeps that. Where the parts overflow for finite elements,

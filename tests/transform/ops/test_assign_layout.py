@@ -56,6 +56,7 @@ BETWEEN = {
 """,
     "softmax": "  %r = tcp.softmax(%y) {dim = 0} : tensor<32x7x7xf32>\n",
     "norm": "  %r = tcp.layer_norm(%y) {dims = [0, 1, 2], epsilon = 1.0} : tensor<32x7x7xf32>\n",
+    "norm of groups": "  %r = tcp.layer_norm(%y) {dims = [0, 1, 2], parts = [4, 1, 1]} : tensor<32x7x7xf32>\n",
     "mean": """  %c = tcp.reduce_mean(%y) {dims = [1, 2]} : tensor<32xf32>
   %e = tcp.broadcast(%c) {dims = [0]} : tensor<32x7x7xf32>
   %r = tcp.sub(%y, %e) : tensor<32x7x7xf32>
@@ -111,12 +112,29 @@ orders of dims
 
 @pytest.mark.parametrize("name", BETWEEN)
 def test_what_passes(name: str) -> None:
-    last = "r" if name in ("softmax", "norm", "mean") else "z"  # sums of what is rounded differ by more
+    last = (
+        "r" if name in ("softmax", "norm", "norm of groups", "mean") else "z"
+    )  # sums of what is rounded differ by more
     payload = chain(BETWEEN[name], last) + (CALLED if name == "call" else "")
     text = check(payload, "assign_layout(root)", [{}], exact=False).module.text()
     turned = [line.split()[2] for line in text.splitlines() if "tcp.transpose" in line]
     assert {*turned} <= {"tcp.transpose(%w)", f"tcp.transpose(%{last}.1)"}, turned
     assert "tensor<7x7x32xf32>" in text
+
+
+def test_a_norm_of_groups_by_reshapes_moves_nothing() -> None:
+    middle = """  %c = tcp.reshape(%y) : tensor<4x392xf32>
+  %n = tcp.layer_norm(%c) {dims = [1], epsilon = 1.0} : tensor<4x392xf32>
+  %e = tcp.reshape(%n) : tensor<32x7x7xf32>
+  %m = tcp.mul(%e, 0.5) : tensor<32x7x7xf32>
+  %r = tcp.silu(%m) : tensor<32x7x7xf32>
+"""
+    steps = "recognize(root)\nassign_layout(root)"
+    text = check(chain(middle, "r"), steps, [{}], exact=False).module.text()
+    assert "tcp.reshape" not in text
+    assert "{dims = [0, 1, 2], epsilon = 1.0, parts = [1, 1, 4]} : tensor<7x7x32xf32>" in text
+    between = text[text.index("tcp.layer_norm") : text.index("%z")]
+    assert "tcp.transpose" not in between.replace("%r.turned = tcp.transpose", "")
 
 
 def test_classes_are_kept() -> None:

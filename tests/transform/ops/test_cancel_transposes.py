@@ -71,6 +71,13 @@ def test_reductions_of_elements_that_there_are(text: str, left: str) -> None:
     assert left in found
 
 
+def test_the_parts_of_a_norm_go_with_its_dims() -> None:
+    text = payload(f"  %s = tcp.layer_norm(%t) {{dims = [0, 1], parts = [1, 2]}} : {T}\n{BACK}").replace("[M]", "6")
+    found = check(text.replace("M: 0.., ", ""), CANCEL, ({"N": 1}, {"N": 5})).module.text()
+    assert "tcp.transpose" not in found
+    assert "tcp.layer_norm(%x) {dims = [0, 1], parts = [2, 1]}" in found
+
+
 def test_a_transposed_operand_beside_another_one() -> None:
     both = f"  %u = tcp.transpose(%y) {{permutation = [1, 0]}} : {T}\n  %s = tcp.mul(%t, %u) : {T}\n{BACK}"
     found = check(payload(both, arguments=f"%x: {X}, %y: {X}"), CANCEL, SIZES).module.text()

@@ -3,6 +3,8 @@ rounded."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,76 @@ def test_constants_that_small_floats_represent(weight: str, more: str, is_small:
         results = (tcpx.evaluate(each, x) for each in (module, made))
         wanted, after = (np.asarray(each[0] if more else each, np.float64) for each in results)
     np.testing.assert_allclose(after, wanted, rtol=SMALL["f16"])
+
+
+GROUPS = """\
+func @f(%x: tensor<[N]xCHANNELSx[H]x7xf32>, %a: tensor<GROUPSxf32>) -> tensor<[N]xCHANNELSx[H]x7xf32>
+    symbols [N: 1.., H: 1..] {
+  %r = tcp.reshape(%x) : tensor<INNERxf32>
+  %n = tcp.layer_norm(%r) {dims = DIMS} : tensor<INNERxf32>
+  %s = tcp.mul(%n, broadcast(%a, [AT])) : tensor<INNERxf32>
+  %d = tcp.add(%s, 0.5) : tensor<INNERxf32>
+  %y = tcp.reshape(%d) : tensor<[N]xCHANNELSx[H]x7xf32>
+  tcp.return(%y)
+}
+"""
+INNER = {
+    "joined": ("[N]xGROUPSx[EACH*H*7]", "[2]", "1"),
+    "separate": ("[N]xGROUPSxEACHx[H]x7", "[2, 3, 4]", "1"),
+}
+
+
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize(
+    ("groups", "norm"),
+    [
+        (1, "tcp.layer_norm(%x) {dims = [1, 2, 3]}"),
+        (3, "tcp.layer_norm(%x) {dims = [1, 2, 3], parts = [1, 3, 1, 1]}"),
+        (12, "tcp.layer_norm(%x) {dims = [2, 3]}"),
+    ],
+)
+def test_a_norm_of_groups(inner: str, groups: int, norm: str) -> None:
+    shape, along, at = INNER[inner]
+    text = GROUPS.replace("INNER", shape).replace("DIMS", along).replace("AT", at)
+    for word, number in (("GROUPS", groups), ("CHANNELS", 12), ("EACH", 12 // groups)):
+        text = text.replace(word, str(number))
+    module = tcpx.parse(text)
+    made = recognized(module)
+    assert norm in made.text()
+    assert "[N]xGROUPS" not in made.text()
+    assert tcpx.parse(made.text()).text() == made.text()
+    rng = np.random.default_rng(0)
+    for n, h in ((1, 1), (3, 5)):
+        x, a = rng.standard_normal((n, 12, h, 7), np.float32), rng.standard_normal(groups, np.float32)
+        wanted, found = (np.asarray(tcpx.evaluate(each, x, a), np.float64) for each in (module, made))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
+def test_a_group_of_what_is_not_finite_is_alone(number: float) -> None:
+    text = GROUPS.replace("INNER", INNER["joined"][0]).replace("DIMS", "[2]").replace("AT", "1")
+    text = text.replace("GROUPS", "3").replace("CHANNELS", "12").replace("EACH", "4")
+    rng = np.random.default_rng(0)
+    x, a = rng.standard_normal((2, 12, 5, 7), np.float32), np.ones(3, np.float32)
+    x[1, 6, 2, 3] = number
+    kernel: Any = tcpx.compile(tcpx.parse(text), target="x86_avx2")
+    found = np.isnan(kernel(x, a))
+    wanted = np.zeros(x.shape, bool)
+    wanted[1, 4:8] = True
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.isnan(np.asarray(tcpx.evaluate(recognized(tcpx.parse(text)), x, a))), wanted)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("tcp.return(%y)", "tcp.return(%n)"),  # rows are wanted as they are
+        ("dims = [2]", "dims = [1]"),  # across the groups
+    ],
+)
+def test_rows_that_are_no_parts(before: str, after: str) -> None:
+    text = GROUPS.replace("INNER", INNER["joined"][0]).replace("DIMS", "[2]").replace("AT", "1")
+    text = text.replace("GROUPS", "3").replace("CHANNELS", "12").replace("EACH", "4").replace(before, after)
+    if "%n)" in after:
+        text = text.replace("-> tensor<[N]x12x[H]x7xf32>", "-> tensor<[N]x3x[4*H*7]xf32>")
+    assert "parts" not in recognized(tcpx.parse(text)).text()
