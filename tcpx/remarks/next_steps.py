@@ -15,7 +15,7 @@ from tcpx.transform.language_versions import NEWEST
 OF_DEFAULT: Final = """language {version}
 import "default.tcps" as default
 schedule s(root: func) {{
-  default.rest(root)
+  default.whole(root)
   {step}
 }}
 """

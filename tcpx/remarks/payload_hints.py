@@ -260,7 +260,7 @@ def _whole_schedule(lines: Iterable[str], note: str = "") -> Hint:
             'import "default.tcps" as default',
             "schedule s(root: func) {",
             *(f"  {line}" for line in lines),
-            "  default.rest(root)",
+            "  default.whole(root)",
             "}",
         )
     )

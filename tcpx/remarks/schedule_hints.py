@@ -22,8 +22,8 @@ from tcpx.transform.language.printer import print_statement
 from tcpx.transform.recomputation import RECOMPUTED
 
 DEFAULT: Final = "default"
-REST: Final = "rest"
-"""The sequence of the default schedule that schedules what nothing has touched."""
+REST, WHOLE = "rest", "whole"
+"""Sequences of the default schedule for what is not scheduled yet: its recipes, and all that it does."""
 _ENDS: Final = {
     causes.SCALAR: ("vectorize", "vectorize({loop})"),
     causes.ELEMENT_COPY: ("vectorize", "vectorize({loop})"),
@@ -64,7 +64,7 @@ class GivenSchedule:
 
     def hints(self, cause: Cause, at: Location | None, runs: Sequence[Run], kernel: Sequence[Run]) -> Iterator[Hint]:
         """What to change in this schedule for a statement that is slow at a place of the payload, of the `runs` of the
-        kernel, the smallest change first; none where it is computed as the default schedule does it."""
+        kernel, the smallest change first. Where recipes of the default schedule compute it: all that this does."""
         places = self._places_of(runs)
         if any(not self._is_default(place.statement) for place in places):
             yield from self._of_cause(cause, at, runs, places)
@@ -72,6 +72,8 @@ class GivenSchedule:
             yield self._left_out([run for run in kernel if any(op.written_at in computed for op in run.ops)])
         elif not places:
             yield self._without([])
+        else:
+            yield from self._prepared(places[-1].statement)
 
     def folded(self, names: Iterable[str], cone: Collection[Location | None], kernel: Sequence[Run]) -> Iterator[Hint]:
         """The values with these names, computed at compile time: first of all, and without the statements that
@@ -174,14 +176,14 @@ class GivenSchedule:
     def _is_rest(self, call: ast.Call) -> bool:
         match call.function:
             case ast.Attribute(base=ast.Name(name=alias), name=name):
-                return name == REST and alias in self._aliases()
+                return name in (REST, WHOLE) and alias in self._aliases()
             case _:
                 return False
 
     def _aliases(self) -> list[str]:
         """The names of the default schedule here."""
         imports = self.program.main.imports.items()
-        return [alias for alias, unit in imports if DEFAULT in unit.schedules and REST in unit.sequences]
+        return [alias for alias, unit in imports if DEFAULT in unit.schedules and WHOLE in unit.sequences]
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
@@ -208,6 +210,13 @@ class GivenSchedule:
         those = [place for place in fusions if dict(place.entry.bound).get("target") in names] or fusions
         if those:
             yield replace(self._without([place.statement for place in those]), is_removal=True)
+
+    def _prepared(self, statement: ast.Let | ast.Do) -> Iterator[Hint]:
+        """All that the default schedule does, in place of its recipes alone."""
+        called = statement.call.function if isinstance(statement, ast.Do) else None
+        if isinstance(statement, ast.Do) and isinstance(called, ast.Attribute) and called.name == REST:
+            whole = replace(statement.call, function=replace(called, name=WHOLE))
+            yield self._in_place(statement, [print_statement(replace(statement, call=whole))])
 
     def _in_place(self, statement: ast.Statement, lines: Sequence[str], left_out: Sequence[ast.Statement] = ()) -> Hint:
         """Statements to write in place of one of the schedule, without others."""
@@ -248,7 +257,7 @@ class GivenSchedule:
         last, imports = "", ""
         if is_rest and not any(map(self._is_rest, calls)):
             alias = next(iter(self._aliases()), None) or self._new_name(DEFAULT)
-            last = f"{alias}.{REST}({self.root})"
+            last = f"{alias}.{WHOLE}({self.root})"
             parts.append(f"end it with `{last}`")
             if not self._aliases():
                 imports = f'import "{DEFAULT}.tcps" as {alias}'

@@ -126,6 +126,43 @@ schedule s(root: func) {
 """
 
 
+SOFTMAX_AND_TANH = """\
+func @f(%x: tensor<256x512xf32>, %z: tensor<256x16xf32>) -> (tensor<256x512xf32>, tensor<256x16xf32>) {
+  %m = tcp.reduce_max(%x) {dims = [1]} : tensor<256xf32>
+  %mb = tcp.broadcast(%m) {dims = [0]} : tensor<256x512xf32>
+  %s = tcp.sub(%x, %mb) : tensor<256x512xf32>
+  %e = tcp.exp(%s) : tensor<256x512xf32>
+  %t = tcp.reduce_sum(%e) {dims = [1]} : tensor<256xf32>
+  %tb = tcp.broadcast(%t) {dims = [0]} : tensor<256x512xf32>
+  %q = tcp.div(%e, %tb) : tensor<256x512xf32>
+  %h = tcp.tanh(%z) : tensor<256x16xf32>
+  tcp.return(%q, %h)
+}
+"""
+TANH = """\
+language 2
+schedule s(root: func) {
+  let h = match one "h" in root
+  let i = tile(h, [d0: 1])
+  vectorize(i)
+}
+"""
+TRANSPOSED_FACTOR = """\
+func @f(%x: tensor<4x512xf32>, %w: tensor<1024x512xf32>) -> tensor<4x1024xf32> {
+  %t = tcp.transpose(%w) {permutation = [1, 0]} : tensor<512x1024xf32>
+  %y = tcp.matmul(%x, %t) : tensor<4x1024xf32>
+  tcp.return(%y)
+}
+"""
+RECIPES = """\
+language 2
+import "default.tcps" as usual
+schedule s(root: func) {
+  usual.rest(root)
+}
+"""
+
+
 def remarks(payload: str, schedule: str | None = None, target: str = "zen4") -> list[tcpx.Diagnostic]:
     given = None if schedule is None else tcpx.parse_schedule(schedule)
     found = tcpx.remarks_of(tcpx.parse(payload), given, target=target)
@@ -145,7 +182,7 @@ def test_a_padded_tile_of_two_dims_names_both() -> None:
 def test_a_fold_takes_the_statements_along_that_match_what_it_replaces() -> None:
     found = [remark for remark in remarks(CONSTANT, LATER_MATCH) if remark.cause == "constant_work"]
     assert found[0].fix == (
-        "leave out lines 3 to 4 of the schedule, end it with `default.rest(root)`, write "
+        "leave out lines 3 to 4 of the schedule, end it with `default.whole(root)`, write "
         '`import "default.tcps" as default` after the line of its language and as its first statement write:\n'
         'constant_fold(match one "e" in root)'
     )
@@ -167,6 +204,31 @@ def test_no_fix_is_said_where_none_helps(payload: str, why: str, schedule: str |
     (remark,) = remarks(payload, schedule)
     assert isinstance(remark.fix, Direction)
     assert remark.fix == f"no change is known that helps: {why}"
+
+
+def test_a_schedule_that_is_kept_ends_with_all_that_the_default_does() -> None:
+    """A softmax by its parts is one for recipes only once it is recognized."""
+    texts = Texts(SOFTMAX_AND_TANH, TANH)
+    (remark,) = remarks(texts.payload, texts.schedule)
+    assert remark.fix == (
+        "end the schedule with `default.whole(root)` and write "
+        '`import "default.tcps" as default` after the line of its language'
+    )
+    mended = followed(texts, remark)
+    assert mended is not None
+    recipes = Texts(mended.payload, (mended.schedule or "").replace("default.whole", "default.rest"))
+    assert _cycles(mended) < 0.9 * _cycles(recipes)
+    assert _cycles(texts) / _cycles(mended) == pytest.approx(remark.factor, rel=1e-3)
+
+
+def test_recipes_of_the_default_schedule_alone_are_mended_to_all_of_it() -> None:
+    """A factor that is read as it is stored is not transposed."""
+    texts = Texts(TRANSPOSED_FACTOR, RECIPES)
+    (remark,) = remarks(texts.payload, texts.schedule)
+    assert remark.fix == "in place of this statement of the schedule write:\nusual.whole(root)"
+    mended = followed(texts, remark)
+    assert mended is not None
+    assert not remarks(mended.payload, mended.schedule)
 
 
 def test_one_change_that_repairs_several_statements_is_said_once() -> None:
