@@ -52,6 +52,7 @@ class Site:
     """Bytes from an element to the next one in each dim."""
     moved: int = 1
     """How often its lines are moved each time."""
+    is_read: bool = False
 
     def _extents(self, inside: int) -> list[int]:
         """The elements of each dim that are touched while loops from number `inside` on run, up to the last one."""
@@ -130,9 +131,10 @@ class Sites:
             width = -(-type_.dtype.bits // 8)
             shifts = [_shift(tile.offsets, low, trip, sizes) for trip in trips]
             strides = tuple(width * evaluate(stride, sizes) for stride in type_.strides)
-            self.found[key] = Site(value, trips, low, high, shape, width, shifts, strides, moved)
+            self.found[key] = Site(value, trips, low, high, shape, width, shifts, strides, moved, moved < WRITTEN)
             return
         known.moved = max(known.moved, moved)
+        known.is_read |= moved < WRITTEN
         known.low = list(map(min, known.low, low))
         known.high = list(map(max, known.high, high))
 

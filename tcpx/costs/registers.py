@@ -43,7 +43,9 @@ class Registers:
         return Needed(most + constant, constant)
 
     def _constants(self) -> set[Value]:
-        read = {value for op in self.rows for value in op.operands}
+        """What is computed before the loop and read in it."""
+        inside = (op for op in self.rows if not op.results or any(value in self.varying for value in op.results))
+        read = {value for op in inside for value in op.operands}
         found = {value for value in read if value not in self.varying and value not in self.repeated}
         return {value for value in found if _is_held(value)}
 

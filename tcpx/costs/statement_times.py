@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
-from tcpx.costs.footprint import Sites, Trip, held
+from tcpx.costs.footprint import WRITTEN, Sites, Trip, held
 from tcpx.costs.loop_cycles import LoopCycles
 from tcpx.costs.nests import rate_of, times_moved
 from tcpx.costs.run_cycles import compiled_form, run_cycles
 from tcpx.costs.vector_forms import Form
 from tcpx.costs.visits import Run, Statement
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, OnSubset, StYield
-from tcpx.payload.ops.memory import Copy, memory_of
+from tcpx.payload.ops.memory import Alloc, Copy, memory_of
 from tcpx.payload.ops.vector import Write
 from tcpx.payload.sizes import evaluate
 from tcpx.target import Target
@@ -57,10 +57,23 @@ class StatementTime:
     def total(self) -> float:
         return max(self.compute, self.memory, self.in_turn)
 
-    def without(self, part: float) -> float:
-        """The total if so much of `compute` were spared, and as large a part of the lines that come in turn."""
+    def without(self, part: float, moved: float = 0.0) -> float:
+        """The total if so much of `compute` were spared, and as large a part of the lines that come in turn, and so
+        large a part of the bytes that move."""
         left = max(0.0, 1 - part / self.compute) if self.compute else 1.0
-        return max(self.compute - part, self.memory, left * self.in_turn)
+        return max(self.compute - part, self.memory * (1 - moved), left * self.in_turn)
+
+    def unread_bytes(self) -> int:
+        """The bytes of temporaries inside of it that are written and never read."""
+        written: dict[Value, int] = {}
+        read: dict[Value, int] = {}
+        for site in self.sites.found.values():
+            memory = memory_of(site.buffer) if isinstance(site.buffer, Value) else None
+            if memory is not None and _is_temporary(memory):
+                size = site.bytes(0)
+                read[memory] = read.get(memory, 0) + (size if site.is_read else 0)
+                written[memory] = max(written.get(memory, 0), size if site.moved == WRITTEN else 0)
+        return sum(max(0, size - read[memory]) for memory, size in written.items())
 
     def compute_of(self, part: float, accessed: float) -> float:
         """What `compute` would be if so much were computed, and so much read and written."""
@@ -138,6 +151,12 @@ def _add(run: Run, time: StatementTime, threads: int) -> None:
                 time.stored.add(memory_of(op.operands[1]))
             if not isinstance(op, Write):
                 time.loaded.add(memory_of(op.accesses[0][0]))
+
+
+def _is_temporary(memory: Value) -> bool:
+    """Whether a buffer exists only in a loop: what reads it is there, too."""
+    op = memory.defining_op
+    return isinstance(op, Alloc) and not isinstance(op.parent_op, FuncOp)
 
 
 def most_iterations(trip: Trip, run: Run) -> int:

@@ -262,7 +262,11 @@ class _Judged:
             place, spared = next(place for place in self.work if place in in_order), busy * losses.empty
         if losses.filler > spared:
             place, spared = _largest(losses.places["filler"]), losses.filler
-        if spared:
+        unread = time.unread_bytes() if time.memory > time.compute else 0
+        if unread:
+            after = time.without(spared, WRITTEN * unread / time.sites.once())
+            yield Candidate(causes.PADDING, place or self._place(), after, f"{unread:,} bytes that nothing reads")
+        elif spared:
             yield self._without(causes.PADDING, place, spared, self._operations(place))
 
     def _padded(self) -> dict[Place, int]:

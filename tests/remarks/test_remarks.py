@@ -34,6 +34,25 @@ schedule s(root: func) {{
 """
 REST = "for e in match some elementwise in root where not scheduled { vectorize(e) }"
 IN_TILES = TILES.replace("2 * lanes", "lanes").format(rows=4, fuse="fuse(match one exp in root, into: m)", rest="")
+DISCOUNTED = """\
+func @f(%x: tensor<5000x12xf32>) -> tensor<5000x12xf32> {
+  %y, %last = tcp.generic(%x) {iterators = [["t", "sequential"], ["n", "parallel"]],
+      maps = [[t, n], [t, n], [n]], neutral = [0.0]} ({ (%e: f32, %before: f32):
+    %s = tcp.multiply_add(%before, 0.9, %e) : f32
+    tcp.yield(%s, %s)
+  }) : tensor<5000x12xf32>, tensor<12xf32>
+  tcp.return(%y)
+}
+"""
+WIDE_TILES = """\
+language 2
+schedule s(root: func) {
+  let y = match one "y" in root
+  let n, t = tile(y, [n: 4 * lanes(f32), t: 8], tail: pad)
+  vectorize(t)
+  hoist_accumulator(y, out_of: t)
+}
+"""
 INVARIANT = """\
 func @f(%a: tensor<200x200xf32>, %v: tensor<200xf32>) -> tensor<200xf32> {
   %y = gml_st.for %i in 0 to 30 (%d = %v) {
@@ -152,9 +171,11 @@ def remarks(payload: str, schedule: str | None = None, target: str = "x86_avx512
         (PASSES, VECTORS, "below_limit", "b/d0", 3, 1.3, 3.0),
         (PRODUCT.format(m=64, n=64), NOTHING, "scalar", "e/d0", 2, 1.3, 20.0),
         (ROWS_APART.format(n=1024), NARROW_SUMS, "below_limit", "s/d1", 2, 4.0, 12.0),
+        (BROADCAST.replace("gelu(%b)", "pow(%b, 0.3)"), None, "recomputation", "y/d01", 3, 2.0, 20.0),
+        (DISCOUNTED, WIDE_TILES, "padding", "y/n1", 4, 2.0, 5.0),
     ],
     ids=["padding", "recomputed tiles", "in each iteration", "broadcast", "constant", "bytes", "running sum", "steps",
-         "passes", "scalar", "rows at a power of two"],
+         "passes", "scalar", "rows at a power of two", "broadcast and number", "temporary of padding"],
 )  # fmt: skip
 def test_slow_statements_are_named(
     payload: str, schedule: str | None, cause: str, statement: str, line: int, least: float, most: float
@@ -198,6 +219,13 @@ def test_fast_code_has_no_remark(payload: str, target: str) -> None:
 )
 def test_padding_that_is_not_in_the_code_is_not_counted(payload: str, schedule: str | None) -> None:
     assert [remark.message for remark in remarks(payload, schedule) if remark.cause == "padding"] == []
+
+
+@pytest.mark.parametrize("function", ["exp", "log", "sigmoid"])
+def test_what_the_compiler_moves_out_of_a_loop_is_computed_once(function: str) -> None:
+    """Along rows: 12.5 us on a Zen 4, where 12.0 are needed."""
+    rows = BROADCAST.replace("tensor<256xf32>", "tensor<500xf32>").replace("dims = [1]", "dims = [0]")
+    assert remarks(rows.replace("gelu", function)) == []
 
 
 def test_a_cause_is_named_for_its_own_part_of_the_time() -> None:
