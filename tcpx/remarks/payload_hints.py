@@ -11,9 +11,11 @@ from typing import Final
 
 from tcpx.costs.visits import Run
 from tcpx.payload.diagnostics import Location
+from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import IteratorKind, Structured
 from tcpx.payload.ir import Module, Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.contract import Contract
 from tcpx.payload.ops.division import Mod
 from tcpx.payload.ops.elementwise import Div
 from tcpx.payload.ops.generic import Generic
@@ -30,7 +32,7 @@ from tcpx.remarks import causes
 from tcpx.remarks.causes import Cause
 from tcpx.remarks.edits import FILE
 from tcpx.remarks.hints import Hint, PayloadEdit, lines_named
-from tcpx.remarks.request import PayloadWork, narrow_product
+from tcpx.remarks.request import PayloadWork, elements_of, narrow_product
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language_versions import NEWEST
 
@@ -59,11 +61,13 @@ class PayloadHints:
         if cause is causes.DOT_PRODUCT:
             found = [self._narrow_product(op)]
         if cause is causes.SCALAR:
-            found = [self._products(op), self._in_32_bits(op)]
+            found = [self._products(op), self._in_32_bits(op), self._in_one_order(op)]
             outer = op.parent_op if op.parent_op is not None and not isinstance(op, Generic) else op
             yield from (hint.on(outer) for hint in (self._commutative(outer),) if hint is not None)
         if cause is causes.WAITS:
             found = [self._reduced_rows(op)]
+        if cause is causes.CONFLICTS:
+            found = [self._in_one_order(op)]
         yield from (hint.on(op) for hint in found if hint is not None)
         others = [self._before_loop(op) if cause is causes.RECOMPUTATION else None]
         others += [_in_lanes(op) if cause is causes.WAITS and not is_scheduled else None]
@@ -172,6 +176,33 @@ class PayloadHints:
         names = [base, *(f"%{name}.{k}" for k in range(2, int(number))), f"%{name}"]
         lines = [f"{made} = tcp.mul({before}, {base}) : {type_}" for before, made in pairwise(names)]
         return _in_place(lines, ROUNDS if dtype_of(type_).is_float else "")
+
+    def _in_one_order(self, op: Operation) -> Hint | None:
+        """A contraction whose smaller factor has its dims in the order of the larger one, first those that this one
+        lacks."""
+        if not isinstance(op, Contract):
+            return None
+        lhs, rhs, out = (map_dims(each) for each in (*op.maps(), op.result_map()))
+        if lhs is None or rhs is None or out is None:
+            return None
+        sizes = [elements_of(value, self.payload.sizes) for value in op.operands]
+        k = sizes.index(min(sizes))
+        own, other = (lhs, rhs) if k == 0 else (rhs, lhs)
+        ordered = tuple(sorted(own, key=lambda dim: other.index(dim) if dim in other else -1))
+        if ordered == own:
+            return None
+        value, name, order = op.operands[k], op.results[0].name, [own.index(dim) for dim in ordered]
+        type_ = like(value.type, tuple(shape_of(value.type)[at] for at in order), dtype_of(value.type))
+        texts = {**_texts(op), k: f"%{name}.turned"}
+        roles = {"lhs": ordered if k == 0 else lhs, "rhs": rhs if k == 0 else ordered, "out": out}
+        attributes = ", ".join(f"{role} = {json.dumps(list(named))}" for role, named in roles.items())
+        return _in_place(
+            [
+                f"%{name}.turned = tcp.transpose(%{value.name}) {{permutation = {order}}} : {type_}",
+                f"%{name} = {op.opcode}({', '.join(texts.values())}) {{{attributes}}} : {op.results[0].type}",
+            ],
+            ROUNDS if dtype_of(op.results[0].type).is_float else "",
+        )
 
     @staticmethod
     def _commutative(op: Operation) -> Hint | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import Final, Self
 
@@ -13,7 +14,7 @@ from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
-from tcpx.payload.ops.movement import Broadcast, Transpose
+from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Symbol, evaluate, symbols
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
@@ -78,28 +79,19 @@ def _copies(op: Operation, sizes: Mapping[str, int]) -> float:
         or not isinstance(op.result.type, TensorType)
     ):
         return 1.0
-    sources = [_source(value) for value in op.operands]
-    if any(source is None for source in sources) or _names(op.result.type) - set(sizes):
-        return 1.0
-    most = max(_elements(source, sizes) for source in sources if source is not None)
-    return _elements(op.result, sizes) / max(1, most)
+    known = partial(elements_of, sizes=sizes)
+    makers = [value.defining_op for value in op.operands if not isinstance(value.type, ScalarType)]
+    sources = [maker.operands[0] for maker in makers if isinstance(maker, Broadcast)]
+    most, computed = max(map(known, sources), default=0), known(op.result)
+    is_repeated = all(isinstance(maker, Broadcast | Fill) for maker in makers)
+    return computed / most if is_repeated and most else 1.0
 
 
-def _source(value: Value) -> Value | None:
-    """What a value is a broadcast of; a constant is one of a number."""
-    op = value.defining_op
-    if isinstance(op, Broadcast):
-        return op.operands[0]
-    return value if isinstance(value.type, ScalarType) else None
-
-
-def _elements(value: Value, sizes: Mapping[str, int]) -> int:
+def elements_of(value: Value, sizes: Mapping[str, int]) -> int:
+    """How many elements a value has; 0 where its shape has variables that no size is known of."""
+    if {leaf.name for dim in shape_of(value.type) for leaf in leaves(dim).values()} - set(sizes):
+        return 0
     return prod(max(0, evaluate(dim, sizes)) for dim in shape_of(value.type))
-
-
-def _names(type_: TensorType) -> set[str]:
-    """The names of the symbols and loop variables of a shape."""
-    return {leaf.name for dim in shape_of(type_) for leaf in leaves(dim).values()}
 
 
 Named = tuple[Value, tuple[str, ...]]

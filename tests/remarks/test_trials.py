@@ -3,6 +3,7 @@ said."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tcpx
@@ -154,6 +155,12 @@ func @f(%x: tensor<4x512xf32>, %w: tensor<1024x512xf32>) -> tensor<4x1024xf32> {
   tcp.return(%y)
 }
 """
+BILINEAR = """\
+func @f(%x: tensor<16x24xf32>, %w: tensor<24x20x16xf32>) -> tensor<20xf32> {{
+  %y = tcp.contract({factors}) {{lhs = {lhs}, rhs = {rhs}, out = ["n"]}} : tensor<20xf32>
+  tcp.return(%y)
+}}
+"""
 RECIPES = """\
 language 2
 import "default.tcps" as usual
@@ -229,6 +236,27 @@ def test_recipes_of_the_default_schedule_alone_are_mended_to_all_of_it() -> None
     mended = followed(texts, remark)
     assert mended is not None
     assert not remarks(mended.payload, mended.schedule)
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_factors_whose_dims_are_in_another_order_are_turned(is_swapped: bool) -> None:
+    """The smaller one; whatever the dims are called, and whichever stands first."""
+    factors = [("%x", '["a", "b"]', '["b", "a"]'), ("%w", '["b", "n", "a"]', '["b", "n", "a"]')]
+    first, second = reversed(factors) if is_swapped else factors
+    payload = BILINEAR.format(factors=f"{first[0]}, {second[0]}", lhs=first[1], rhs=second[1])
+    found = remarks(payload)
+    turned = ", ".join(name.replace("%x", "%y.turned") for name, *_ in (first, second))
+    assert [remark.fix for remark in found] == [
+        "in place of this statement of the payload write:\n"
+        "%y.turned = tcp.transpose(%x) {permutation = [1, 0]} : tensor<24x16xf32>\n"
+        f'%y = tcp.contract({turned}) {{lhs = {first[2]}, rhs = {second[2]}, out = ["n"]}} : tensor<20xf32>'
+    ]
+    mended = followed(Texts(payload, None), found[0])
+    assert mended is not None
+    assert not remarks(mended.payload)
+    given = tcpx.random_inputs(tcpx.parse(payload))
+    results = [tcpx.evaluate(tcpx.parse(text), *given) for text in (payload, mended.payload)]
+    np.testing.assert_allclose(*results, rtol=1e-3, atol=1e-3)
 
 
 def test_one_change_that_repairs_several_statements_is_said_once() -> None:
