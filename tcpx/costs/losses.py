@@ -14,7 +14,7 @@ from tcpx.costs.visits import Run
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.gml_st import OnSubset, StYield
+from tcpx.payload.ops.gml_st import Loop, OnSubset, StYield
 from tcpx.payload.ops.memory import Copy
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Gather, Insert, Read, Write
@@ -170,6 +170,22 @@ def is_revisited(time: StatementTime, losses: Losses, capacity: int) -> bool:
         for key, site in time.sites.found.items()
         if key in losses.in_place
     )
+
+
+def is_read_again(time: StatementTime, capacity: int) -> bool:
+    """Whether iterations of a loop of the payload, none of which needs what another one writes, read what it does not
+    move and a cache of this capacity does not hold."""
+    return not time.changed and any(
+        site.is_read
+        and site.bytes(0) > capacity
+        and any(trip.count > 1 and is_written(trip) and not site.depends_on(k) for k, trip in enumerate(site.trips))
+        for site in time.sites.found.values()
+    )
+
+
+def is_written(trip: Trip) -> bool:
+    """Whether no step of a schedule made a loop: the payload has it."""
+    return isinstance(trip.loop, Loop) and not trip.loop.steps
 
 
 def _add(timed: TimedRun, losses: Losses, origins: Dependence) -> None:

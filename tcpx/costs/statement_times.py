@@ -63,6 +63,11 @@ class StatementTime:
         left = max(0.0, 1 - part / self.compute) if self.compute else 1.0
         return max(self.compute - part, self.memory * (1 - moved), left * self.in_turn)
 
+    @property
+    def changed(self) -> set[Value]:
+        """The buffers that it reads and writes, and that are there before or after it."""
+        return {memory for memory in self.stored & self.loaded if not _is_temporary(memory)}
+
     def unread_bytes(self) -> int:
         """The bytes of temporaries inside of it that are written and never read."""
         written: dict[Value, int] = {}

@@ -147,6 +147,13 @@ READ_AGAIN: Final = Cause(
     "a part of the depth at a time, whose rows the second cache holds until they are used up",
     "tile the summed dim, or `pack` what is read",
 )
+REREAD: Final = Cause(
+    "below_limit",
+    1.5,
+    "reads in each iteration of a loop of the payload what no iteration changes and the first cache does not hold",
+    "several iterations at a time, which read it once",
+    "write the iterations as rows of one operation, in place of the loop",
+)
 CONFLICTS: Final = Cause(
     "below_limit",
     2.0,

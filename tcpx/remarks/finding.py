@@ -10,7 +10,7 @@ from typing import Final
 from tcpx.costs.dependence import Dependence
 from tcpx.costs.footprint import WRITTEN, held
 from tcpx.costs.loop_cycles import crowded
-from tcpx.costs.losses import Losses, is_revisited, losses_of
+from tcpx.costs.losses import Losses, is_read_again, is_revisited, losses_of
 from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.costs.work import Account, Place, PlaceWork
@@ -224,6 +224,11 @@ class _Judged:
         if time.again >= time.memory > time.compute:
             lines = f"{time.again * self.threads / core_named(self.target.core).line:,.0f} lines of short rows"
             yield Candidate(causes.READ_AGAIN, self._place(), max(time.compute, time.least_memory, time.near), lines)
+
+        if time.near >= time.memory > time.compute and is_read_again(time, self.target.l1):
+            after = max(self.losses.arithmetic, time.least_memory, time.least_accesses)
+            text = f"{time.sites.traffic(held(self.target.l1)):,.0f} bytes from beyond the first cache"
+            yield Candidate(causes.REREAD, self._place(), after, text)
 
         if time.in_turn > max(time.memory, time.compute):
             core = core_named(self.target.core)

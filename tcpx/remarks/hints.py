@@ -2,12 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Final, Self
 
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Operation
+from tcpx.payload.short_operands import operand_text, short_operands
+from tcpx.payload.text.printer import attribute_text
+from tcpx.payload.types import Type
 from tcpx.records import frozen
 from tcpx.transform.language import syntax as ast
+
+ROUNDS: Final = "the result may round differently"
 
 
 @frozen
@@ -50,6 +55,25 @@ class Hint:
         """The same, as the lines below the first one of the text in place of an operation."""
         _, *lines = self.fix.splitlines()
         return replace(self, payload=PayloadEdit((op,), op, tuple(lines)))
+
+
+def in_place(lines: Sequence[str], note: str = "") -> Hint:
+    """Lines to write in place of a statement of the payload."""
+    text = "\n".join(("in place of this statement of the payload write:", *lines))
+    return Hint(text, notes=(note,) if note else ())
+
+
+def operand_texts(op: Operation) -> dict[int, str]:
+    """The operands of an operation as they are written, by their numbers."""
+    short = short_operands(op)
+    return {k: operand_text(short.get(k, value)) for k, value in enumerate(op.operands)}
+
+
+def statement(name: str, op: Operation, operands: Iterable[str], *types: Type) -> str:
+    """The statement of an operation with other operands and types."""
+    attributes = ", ".join(f"{key} = {attribute_text(value)}" for key, value in op.attributes.items())
+    extra = f" {{{attributes}}}" if attributes else ""
+    return f"%{name} = {op.opcode}({', '.join(operands)}){extra} : {', '.join(map(str, types))}"
 
 
 def lines_named(lines: Iterable[int]) -> str:

@@ -4,7 +4,6 @@ it."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
@@ -19,24 +18,24 @@ from tcpx.payload.ops.contract import Contract
 from tcpx.payload.ops.division import Mod
 from tcpx.payload.ops.elementwise import Div
 from tcpx.payload.ops.generic import Generic
-from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.power import Pow
 from tcpx.payload.ops.reduce import Reduce
 from tcpx.payload.ops.scan import Scan
-from tcpx.payload.short_operands import Repeated, operand_text, short_operands
-from tcpx.payload.text.printer import attribute_text, print_operation
+from tcpx.payload.short_operands import Repeated, operand_text
+from tcpx.payload.text.printer import print_operation
 from tcpx.payload.types import ScalarType, Type, dtype_of, like, shape_of, si32
 from tcpx.payload.value_ranges import value_range
 from tcpx.remarks import causes
 from tcpx.remarks.causes import Cause
 from tcpx.remarks.edits import FILE
-from tcpx.remarks.hints import Hint, PayloadEdit, lines_named
+from tcpx.remarks.hints import ROUNDS, Hint, in_place, operand_texts, statement
+from tcpx.remarks.loop_hints import before_loop, of_all_rows
 from tcpx.remarks.request import PayloadWork, elements_of, narrow_product
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language_versions import NEWEST
 
-ROUNDS: Final = "the result may round differently"
 MOST_FACTORS: Final = 8
 """The largest exponent that is written as products."""
 
@@ -69,7 +68,8 @@ class PayloadHints:
         if cause is causes.CONFLICTS:
             found = [self._in_one_order(op)]
         yield from (hint.on(op) for hint in found if hint is not None)
-        others = [self._before_loop(op) if cause is causes.RECOMPUTATION else None]
+        others = [before_loop(op) if cause is causes.RECOMPUTATION else None]
+        others += [of_all_rows(op) if cause is causes.REREAD else None]
         others += [_in_lanes(op) if cause is causes.WAITS and not is_scheduled else None]
         yield from (hint for hint in others if hint is not None)
 
@@ -111,7 +111,7 @@ class PayloadHints:
         """An operation on broadcasts, as the broadcast of the operation."""
         if op.written_at not in self.payload.copies or op.regions or len(op.results) != 1:
             return None
-        texts, found = dict(_texts(op)), list[Broadcast]()
+        texts, found = dict(operand_texts(op)), list[Broadcast]()
         for k, value in enumerate(op.operands):
             made = value.defining_op
             if isinstance(made, Broadcast):
@@ -125,27 +125,12 @@ class PayloadHints:
         name, type_ = op.results[0].name, op.results[0].type
         once = like(type_, shape_of(found[0].operands[0].type), dtype_of(type_))
         (places,) = dims
-        return _in_place(
+        return in_place(
             [
-                _statement(f"{name}.once", op, texts.values(), once),
+                statement(f"{name}.once", op, texts.values(), once),
                 f"%{name} = tcp.broadcast(%{name}.once) {{dims = {list(places)}}} : {type_}",
             ]
         )
-
-    @staticmethod
-    def _before_loop(op: Operation) -> Hint | None:
-        """What no iteration of a loop of the payload changes, computed before it."""
-        loops = [outer for outer in op.ancestors() if isinstance(outer, Loop)]
-        loop = loops[0] if loops else op if isinstance(op, Loop) else None
-        if loop is None or loop.location is None:
-            return None
-        moved = _invariant(loop)
-        lines = {line for each in moved for line in _lines_of(each.location)}
-        if not any(not isinstance(each, Const) for each in moved) or not lines:
-            return None
-        texts = tuple(line for each in moved for line in print_operation(each).splitlines())
-        where = f"in place of {lines_named(lines)} of the payload write before line {loop.location.line}:"
-        return Hint("\n".join((where, *texts)), payload=PayloadEdit(tuple(moved), loop, texts))
 
     # -- cheaper operations ------------------------------------------------------------------------------------------
 
@@ -157,10 +142,10 @@ class PayloadHints:
             return None
         name, source = op.results[0].name, divisor.operands[0]
         factor = operand_text(Repeated(op.results[0], divisor.places_of_dims)).replace(f"%{name}", f"%{name}.factor")
-        return _in_place(
+        return in_place(
             [
                 f"%{name}.factor = tcp.reciprocal(%{source.name}) : {source.type}",
-                f"%{name} = tcp.mul({_texts(op)[0]}, {factor}) : {op.results[0].type}",
+                f"%{name} = tcp.mul({operand_texts(op)[0]}, {factor}) : {op.results[0].type}",
             ],
             ROUNDS,
         )
@@ -172,10 +157,10 @@ class PayloadHints:
         number = exponent.attributes.get("value") if isinstance(exponent, Fill | Const) else None
         if not isinstance(number, int | float) or not 2 <= number <= MOST_FACTORS or number != int(number):
             return None
-        name, type_, base = op.results[0].name, op.results[0].type, _texts(op)[0]
+        name, type_, base = op.results[0].name, op.results[0].type, operand_texts(op)[0]
         names = [base, *(f"%{name}.{k}" for k in range(2, int(number))), f"%{name}"]
         lines = [f"{made} = tcp.mul({before}, {base}) : {type_}" for before, made in pairwise(names)]
-        return _in_place(lines, ROUNDS if dtype_of(type_).is_float else "")
+        return in_place(lines, ROUNDS if dtype_of(type_).is_float else "")
 
     def _in_one_order(self, op: Operation) -> Hint | None:
         """A contraction whose smaller factor has its dims in the order of the larger one, first those that this one
@@ -193,10 +178,10 @@ class PayloadHints:
             return None
         value, name, order = op.operands[k], op.results[0].name, [own.index(dim) for dim in ordered]
         type_ = like(value.type, tuple(shape_of(value.type)[at] for at in order), dtype_of(value.type))
-        texts = {**_texts(op), k: f"%{name}.turned"}
+        texts = {**operand_texts(op), k: f"%{name}.turned"}
         roles = {"lhs": ordered if k == 0 else lhs, "rhs": rhs if k == 0 else ordered, "out": out}
         attributes = ", ".join(f"{role} = {json.dumps(list(named))}" for role, named in roles.items())
-        return _in_place(
+        return in_place(
             [
                 f"%{name}.turned = tcp.transpose(%{value.name}) {{permutation = {order}}} : {type_}",
                 f"%{name} = {op.opcode}({', '.join(texts.values())}) {{{attributes}}} : {op.results[0].type}",
@@ -210,7 +195,7 @@ class PayloadHints:
         if not isinstance(op, Generic) or not op.reduces or len(op.regions) == 1 or op.is_declared_commutative:
             return None
         text = print_operation(op).replace("{iterators", "{commutative = true, iterators", 1)
-        return _in_place([text], "only if partial results may be combined in any order: equal ones, too")
+        return in_place([text], "only if partial results may be combined in any order: equal ones, too")
 
     @staticmethod
     def _reduced_rows(op: Operation) -> Hint | None:
@@ -224,7 +209,7 @@ class PayloadHints:
         source, result = op.operands[0], op.results[0]
         type_ = like(source.type, tuple(shape[k] for k in order), dtype_of(source.type))
         name, dims = result.name, list(range(len(shape) - len(reduced), len(shape)))
-        return _in_place(
+        return in_place(
             [
                 f"%{name}.rows = tcp.transpose(%{source.name}) {{permutation = {order}}} : {type_}",
                 f"%{name} = {op.opcode}(%{name}.rows) {{dims = {dims}}} : {result.type}",
@@ -243,7 +228,7 @@ class PayloadHints:
         results = [value for value in op.results if inputs and dtype_of(value.type) == dtype_of(inputs[0].type)]
         if not inputs or not results or not all(map(_fits, (*inputs, *results))):
             return None
-        texts, name = _texts(op), op.results[0].name
+        texts, name = operand_texts(op), op.results[0].name
         lines: list[str] = []
         for k, value in enumerate(op.operands):
             if value in inputs and not isinstance(value.defining_op, Fill | Const):
@@ -251,9 +236,9 @@ class PayloadHints:
                 lines.append(f"{texts[k]} = tcp.cast(%{value.name}) : {_as_si32(value.type)}")
         made = [f"{value.name}.wide" if value in results else value.name for value in op.results]
         types = [_as_si32(value.type) if value in results else value.type for value in op.results]
-        lines.append(_statement(", %".join(made), op, texts.values(), *types))
+        lines.append(statement(", %".join(made), op, texts.values(), *types))
         lines += [f"%{value.name} = tcp.cast(%{value.name}.wide) : {value.type}" for value in results]
-        return _in_place(lines)
+        return in_place(lines)
 
     @staticmethod
     def _is_index(op: Operation, value: Value) -> bool:
@@ -275,7 +260,7 @@ class PayloadHints:
         lines = [f"%{made} = tcp.contract(%{lhs.name}, %{rhs.name}) {{{attributes}}} : {sums}"]
         lines += [] if same else [f"%{name} = tcp.cast(%{made}) : {type_}"]
         note = "" if same else "the sums must fit 32 bits"
-        return _in_place(lines, note)
+        return in_place(lines, note)
 
 
 def folding(names: Iterable[str]) -> Hint:
@@ -315,47 +300,6 @@ def _in_lanes(op: Operation) -> Hint | None:
         return None
     in_lanes = f"scan_in_lanes(x, {steps[0]}, reassociate: true)"
     return _whole_schedule([head, in_lanes, f"let i = tile(x, [{steps[0]}: 4 * {lanes}], tail: pad)", *tail], ROUNDS)
-
-
-def _in_place(lines: Sequence[str], note: str = "") -> Hint:
-    text = "\n".join(("in place of this statement of the payload write:", *lines))
-    return Hint(text, notes=(note,) if note else ())
-
-
-def _texts(op: Operation) -> dict[int, str]:
-    """The operands of an operation as they are written, by their numbers."""
-    short = short_operands(op)
-    return {k: operand_text(short.get(k, value)) for k, value in enumerate(op.operands)}
-
-
-def _statement(name: str, op: Operation, operands: Iterable[str], *types: Type) -> str:
-    """The statement of an operation with other operands and types."""
-    attributes = ", ".join(f"{key} = {attribute_text(value)}" for key, value in op.attributes.items())
-    extra = f" {{{attributes}}}" if attributes else ""
-    return f"%{name} = {op.opcode}({', '.join(operands)}){extra} : {', '.join(map(str, types))}"
-
-
-def _lines_of(place: Location | None) -> range:
-    return range(place.line, max(place.end_line, place.line) + 1) if place is not None else range(0)
-
-
-def _invariant(loop: Loop) -> list[Operation]:
-    """The operations in the body of a loop that compute the same in each iteration."""
-    varying: set[Value] = {value for block in (loop.body,) for value in block.args}
-    variable = re.compile(rf"(?<![\w.]){re.escape(loop.var.name)}(?![\w.])")
-    found: list[Operation] = []
-    for op in loop.body.ops:
-        reads = {value for inner in op.walk() for value in inner.operands}
-        is_alike = op.results and not isinstance(op, StYield | Loop) and reads.isdisjoint(varying)
-        if is_alike and not variable.search(print_operation(op)):
-            found.append(op)
-        else:
-            varying.update(op.results)
-    for op in reversed(found):
-        is_short = not op.operands or isinstance(op, Broadcast)  # may be written in the statement of its user
-        if is_short and not any(user in found for value in op.results for user in value.users):
-            found.remove(op)
-    return found
 
 
 def _as_si32(type_: Type) -> Type:

@@ -255,8 +255,55 @@ def test_factors_whose_dims_are_in_another_order_are_turned(is_swapped: bool) ->
     assert mended is not None
     assert not remarks(mended.payload)
     given = tcpx.random_inputs(tcpx.parse(payload))
-    results = [tcpx.evaluate(tcpx.parse(text), *given) for text in (payload, mended.payload)]
-    np.testing.assert_allclose(*results, rtol=1e-3, atol=1e-3)
+    before, after = (
+        np.asarray(tcpx.evaluate(tcpx.parse(text), *given), np.float64) for text in (payload, mended.payload)
+    )
+    np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-3)
+
+
+ROW_BY_ROW = """\
+func @f(%x: tensor<[N]x256xf32>, %w: tensor<256x256xf32>) -> tensor<[N]x256xf32> symbols [N] {
+  %z = tcp.empty : tensor<[N]x256xf32>
+  %y = gml_st.for %i in 0 to N (%d = %z) {
+    %r = gml_st.materialize(%x) tile [%i, 0] [1, 256] : tensor<1x256xf32>
+    %o = tcp.matmul(%r, %w) : tensor<1x256xf32>
+    gml_st.yield(%o, %d) tile [%i, 0] [1, 256]
+  } : tensor<[N]x256xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_rows_of_a_loop_are_computed_at_once() -> None:
+    (remark,) = remarks(ROW_BY_ROW)
+    assert remark.fix == (
+        "in place of this statement of the payload write:\n%y = tcp.matmul(%x, %w) : tensor<[N]x256xf32>"
+    )
+    assert remark.payload is not None
+    assert remark.payload.line == 3
+    assert 1.5 < remark.factor < 3.0
+    mended = followed(Texts(ROW_BY_ROW, None), remark)
+    assert mended is not None
+    assert not remarks(mended.payload)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("gml_st.materialize(%x) tile [%i, 0] [1, 256]", "gml_st.materialize(%d) tile [max(0, %i - 1), 0] [1, 256]"),
+        ("in 0 to N", "in 0 to N step 2"),
+        ("%w: tensor<256x256xf32>", "%w: tensor<256x256xf32>, %v: tensor<[N]x256xf32>"),
+    ],
+    ids=["rows that depend on each other", "every second row", "rows of another array"],
+)
+def test_rows_of_another_loop_are_not(old: str, new: str) -> None:
+    """Of every second row, or with the rows of an array that the product does not read, there is no text."""
+    payload = ROW_BY_ROW.replace(old, new)
+    if "%v" in new:
+        payload = payload.replace("gml_st.yield(%o, %d)", "%s = gml_st.materialize(%v) tile [%i, 0] [1, 256] : "
+                                  "tensor<1x256xf32>\n    %p = tcp.add(%o, %s) : tensor<1x256xf32>\n"
+                                  "    gml_st.yield(%p, %d)")  # fmt: skip
+    assert all(isinstance(remark.fix, Direction) for remark in remarks(payload))
 
 
 def test_one_change_that_repairs_several_statements_is_said_once() -> None:
