@@ -16,9 +16,10 @@ PAYLOAD_TEXT = "tcpx/payload/text/parser.py"
 OF_SCHEDULES = ("ScheduleError", "StepError")
 WITHOUT_OP = frozenset(
     f"tcpx/interp/{name}.py"
-    for name in ("handles", "arithmetic", "expressions", "functions", "arguments", "navigation")
+    for name in ("handles", "arithmetic", "expressions", "functions", "arguments", "navigation", "matching")
 )
-"""A handle whose op is gone, and an expression in an argument, have nothing to show in the payload."""
+"""A handle whose op is gone, an expression in an argument and a match that finds nothing have nothing to show in the
+payload."""
 ONE_PLACE_AT_MOST = frozenset(("ParseError", "ArgumentError", "CompileError"))
 """A text that cannot be read has its own place alone; arguments of a call and the C compiler have none."""
 
