@@ -5,15 +5,16 @@ from collections.abc import Sequence
 
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.indexing_maps import map_dims
-from tcpx.payload.interfaces import IteratorKind, Structured
+from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
-from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.sizes import Dim, Var
+from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield
+from tcpx.payload.ops.movement import Broadcast, Fill
+from tcpx.payload.size_traversal import variables
+from tcpx.payload.sizes import Dim, Var, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import print_operation
-from tcpx.payload.types import dtype_of, shape_of
+from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.remarks.hints import ROUNDS, Hint, PayloadEdit, in_place, lines_named, operand_texts, statement
 
 
@@ -55,6 +56,56 @@ def of_all_rows(op: Operation) -> Hint | None:
         texts[k] = f"%{source.name}" if row is not None else texts[k]
     line = statement(result.name, op, texts.values(), result.type)
     return in_place([line], ROUNDS if op.reduces and dtype_of(result.type).is_float else "").on(loop)
+
+
+def as_one_row(op: Operation) -> Hint | None:
+    """A loop that computes an element in each iteration, of elements at its own place in rows, as one iteration for
+    whole rows, which have an element at least: a loop has no steps of 0."""
+    loop = _loop_of(op)
+    if loop is None or loop.var.step != 1 or not loop.is_counted:
+        return None
+    places = {_own_place(each, loop.var) for each in loop.body.ops}
+    at = next((place for place in places if place is not None), None)
+    if at is None or places - {at, None} or not all(map(_is_on_elements, loop.body.ops)):
+        return None
+    var, length = loop.var, loop.var.upper - loop.var.lower
+    if is_less_equal(1, length) is not True:
+        return None
+    head, *_, last = print_operation(loop).splitlines()
+    name, carried = head[: head.index(" in ")], head[head.index(" (%") :]
+    head = f"{name} in {to_text(var.lower)} to {to_text(var.upper)} step {to_text(length)}{carried}"
+    body = [f"  {_of_row(each, at, length)}" for each in loop.body.ops if not isinstance(each, Fill)]
+    return in_place([head, *body, last]).on(loop)
+
+
+def _own_place(op: Operation, var: Var) -> int | None:
+    """The dim of a subset along which each iteration has an element of its own; -1 where it has another subset, None
+    for an operation on other values."""
+    if not isinstance(op, OnSubset):
+        return None
+    tile = op.subset
+    at = [k for k, offset in enumerate(tile.offsets) if any(each.name == var.name for each in variables(offset))]
+    is_own = len(at) == 1 and tile.offsets[at[0]] == var.size() and tile.sizes[at[0]] == 1 and not tile.dropped
+    return at[0] if is_own and all(stride == 1 for stride in tile.strides) else -1
+
+
+def _is_on_elements(op: Operation) -> bool:
+    return isinstance(op, Materialize | StYield | Fill) or (isinstance(op, Elementwise) and not op.regions)
+
+
+def _of_row(op: Operation, at: int, length: Dim) -> str:
+    """The text of an operation on one element, on a row of so many along a dim."""
+
+    def along(dims: Sequence[Dim]) -> list[Dim]:
+        return [length if k == at else dim for k, dim in enumerate(dims)]
+
+    types = [like(value.type, tuple(along(shape_of(value.type))), dtype_of(value.type)) for value in op.results]
+    if not isinstance(op, OnSubset):
+        return statement(op.results[0].name, op, operand_texts(op).values(), *types)
+    offsets, sizes = (", ".join(map(to_text, dims)) for dims in (op.subset.offsets, along(op.subset.sizes)))
+    operands = ", ".join(f"%{value.name}" for value in op.operands)
+    text = f"{op.opcode}({operands}) tile [{offsets}] [{sizes}]"
+    return f"%{op.results[0].name} = {text} : {types[0]}" if op.results else text
 
 
 def _loop_of(op: Operation) -> Loop | None:

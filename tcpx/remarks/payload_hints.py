@@ -28,10 +28,11 @@ from tcpx.payload.text.printer import print_operation
 from tcpx.payload.types import ScalarType, Type, dtype_of, like, shape_of, si32
 from tcpx.payload.value_ranges import value_range
 from tcpx.remarks import causes
+from tcpx.remarks.body_hints import as_contractions
 from tcpx.remarks.causes import Cause
 from tcpx.remarks.edits import FILE
 from tcpx.remarks.hints import ROUNDS, Hint, in_place, operand_texts, statement
-from tcpx.remarks.loop_hints import before_loop, of_all_rows
+from tcpx.remarks.loop_hints import as_one_row, before_loop, of_all_rows
 from tcpx.remarks.request import PayloadWork, elements_of, narrow_product
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language_versions import NEWEST
@@ -52,6 +53,7 @@ class PayloadHints:
         op = self._op_at(at)
         if op is None:
             return
+        outer = op.parent_op if op.parent_op is not None and not isinstance(op, Generic) else op
         found: list[Hint | None] = []
         if cause is causes.RECOMPUTATION:
             found = [self._before_broadcast(op)]
@@ -61,14 +63,16 @@ class PayloadHints:
             found = [self._narrow_product(op)]
         if cause is causes.SCALAR:
             found = [self._products(op), self._in_32_bits(op), self._in_one_order(op)]
-            outer = op.parent_op if op.parent_op is not None and not isinstance(op, Generic) else op
             yield from (hint.on(outer) for hint in (self._commutative(outer),) if hint is not None)
         if cause is causes.WAITS:
             found = [self._reduced_rows(op)]
         if cause is causes.CONFLICTS:
             found = [self._in_one_order(op)]
         yield from (hint.on(op) for hint in found if hint is not None)
-        others = [before_loop(op) if cause is causes.RECOMPUTATION else None]
+        is_of_body = cause in (causes.SCALAR, causes.DOT_PRODUCT, causes.BELOW_LIMIT, causes.TRAFFIC)
+        others = [as_contractions(outer) if is_of_body else None]
+        others += [before_loop(op) if cause is causes.RECOMPUTATION else None]
+        others += [as_one_row(op) if cause in (causes.SCALAR, causes.ELEMENT_COPY) else None]
         others += [of_all_rows(op) if cause is causes.REREAD else None]
         others += [_in_lanes(op) if cause is causes.WAITS and not is_scheduled else None]
         yield from (hint for hint in others if hint is not None)

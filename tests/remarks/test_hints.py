@@ -18,14 +18,14 @@ TARGET: Final = "x86_avx512"
 MOST_STEPS: Final = 6
 """Hints that a reader follows one after the other."""
 FOLLOWED: Final = {
-    "padding": 4,
-    "recomputation": 6,
-    "element_copy": 4,
-    "constant_work": 6,
-    "scalar": 6,
-    "fallback": 3,
-    "dot_product": 4,
-    "below_limit": 9,
+    "padding": 6,
+    "recomputation": 7,
+    "element_copy": 5,
+    "constant_work": 7,
+    "scalar": 8,
+    "fallback": 4,
+    "dot_product": 6,
+    "below_limit": 13,
 }
 """How many slow programs have a remark that is gone where its hint is followed, by their main causes; more are
 welcome."""

@@ -306,6 +306,92 @@ def test_rows_of_another_loop_are_not(old: str, new: str) -> None:
     assert all(isinstance(remark.fix, Direction) for remark in remarks(payload))
 
 
+BODY = """\
+func @f(%x: tensor<64x96xf32>, %a: tensor<96x80xf32>, %z: tensor<64x80xf32>) -> tensor<64xf32> {
+  %y = tcp.generic(%x, %a, %z) {iterators = [["b", "parallel"], ["i", "reduction"], ["j", "reduction"]],
+      maps = [[b, i], [i, j], [b, j], [b]], combiner = "tcp.add"} ({ (%e: f32, %f: f32, %g: f32, %acc: f32):
+    %h = tcp.const {value = 0.5} : f32
+    %k = tcp.sub(%e, %h) : f32
+    %l = tcp.abs(%k) : f32
+    %p = tcp.mul(%g, %f) : f32
+    %q = tcp.multiply_add(%l, %p, %acc) : f32
+    tcp.yield(%q)
+  }) : tensor<64xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_body_of_products_becomes_contractions() -> None:
+    """Each factor is computed alone, once for all products that it is in."""
+    (remark,) = remarks(BODY)
+    assert remark.fix == (
+        "in place of this statement of the payload write:\n"
+        "%y.0.k = tcp.sub(%x, 0.5) : tensor<64x96xf32>\n"
+        "%y.0.l = tcp.abs(%y.0.k) : tensor<64x96xf32>\n"
+        '%y.part1 = tcp.contract(%y.0.l, %a) {lhs = ["b", "i"], rhs = ["i", "j"], out = ["b", "j"]} : '
+        "tensor<64x80xf32>\n"
+        '%y = tcp.contract(%y.part1, %z) {lhs = ["b", "j"], rhs = ["b", "j"], out = ["b"]} : tensor<64xf32>'
+    )
+    mended = followed(Texts(BODY, None), remark)
+    assert mended is not None
+    given = tcpx.random_inputs(tcpx.parse(BODY))
+    texts = (BODY, mended.payload)
+    before, after = (np.asarray(tcpx.evaluate(tcpx.parse(text), *given), np.float64) for text in texts)
+    np.testing.assert_allclose(after, before, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("tcp.sub(%e, %h)", "tcp.sub(%e, %g)"), ("tcp.abs(%k)", "tcp.mul(%k, %e)")],
+    ids=["of two operands", "of one operand twice"],
+)
+def test_another_body_does_not(old: str, new: str) -> None:
+    assert all("tcp.contract" not in str(remark.fix) for remark in remarks(BODY.replace(old, new)))
+
+
+STEPS_OF_ROWS = """\
+func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 1.., N: 1..] {
+  %y = gml_st.for %i in 1 to M (%rows = %x) {
+    %z = gml_st.for %j in 1 to N (%d = %rows) {
+      %above = gml_st.materialize(%d) tile [%i - 1, %j] [1, 1] : tensor<1x1xf32>
+      %g = tcp.exp(%above) : tensor<1x1xf32>
+      %h = tcp.mul(%g, 0.5) : tensor<1x1xf32>
+      gml_st.yield(%h, %d) tile [%i, %j] [1, 1]
+    } : tensor<[M]x[N]xf32>
+    gml_st.yield(%z, %rows) full
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_elements_of_a_row_are_computed_in_one_iteration() -> None:
+    """Where rows may be empty, no loop takes steps of their length."""
+    assert all(isinstance(remark.fix, Direction) for remark in remarks(STEPS_OF_ROWS))
+    payload = STEPS_OF_ROWS.replace("N: 1..", "N: 2..")
+    (remark,) = remarks(payload)
+    assert str(remark.fix).splitlines()[1:] == [
+        "%z = gml_st.for %j in 1 to N step N - 1 (%d = %rows) {",
+        "  %above = gml_st.materialize(%d) tile [%i - 1, %j] [1, N - 1] : tensor<1x[N - 1]xf32>",
+        "  %g = tcp.exp(%above) : tensor<1x[N - 1]xf32>",
+        "  %h = tcp.mul(%g, 0.5) : tensor<1x[N - 1]xf32>",
+        "  gml_st.yield(%h, %d) tile [%i, %j] [1, N - 1]",
+        "} : tensor<[M]x[N]xf32>",
+    ]
+    mended = followed(Texts(payload, None), remark)
+    assert mended is not None
+    given = tcpx.random_inputs(tcpx.parse(payload), sizes={"M": 5, "N": 7})
+    texts = (payload, mended.payload)
+    before, after = (np.asarray(tcpx.evaluate(tcpx.parse(text), *given), np.float64) for text in texts)
+    np.testing.assert_array_equal(after, before)
+
+
+def test_elements_that_need_those_beside_them_are_not() -> None:
+    payload = STEPS_OF_ROWS.replace("N: 1..", "N: 2..").replace("[%i - 1, %j]", "[%i, %j - 1]")
+    assert all(isinstance(remark.fix, Direction) for remark in remarks(payload))
+
+
 def test_one_change_that_repairs_several_statements_is_said_once() -> None:
     (remark,) = remarks(CHAIN, EACH)
     assert remark.notes == (
