@@ -83,12 +83,12 @@ def tune_by_kernel(
 
     Arguments are those of `tcpx.tune`. `sizes` are those of the payload; a function is tuned at the sizes that these
     give its calls. `trials`, 100 by default, and `budget` are for all together, but for comparisons in fresh processes:
-    each function gets as much of them as it has of the time that the payload takes, measured; what takes less than a
-    hundredth is left as it is. A winner is kept where it is known to be faster than the defaults and the payload is
-    right and not slower with it, in `processes` or more pairs of fresh processes; with 0 it is kept as it is. If the
-    payload is slower with all that won, nothing is kept. Functions
-    of which the file has a record for this schedule, target and machine are not tuned, in whatever payload they were.
-    With `resume`, studies of the storage are gone on with. Raises what `tcpx.tune` raises.
+    each function gets as much of them as it has of the time of all that is tuned, measured; what takes less than a
+    hundredth of the time of the payload is left as it is. A winner is kept where it is known to be faster than the
+    defaults and the payload is right and not slower with it, in `processes` or more pairs of fresh processes; with 0 it
+    is kept as it is. If the payload is slower with all that won, nothing is kept. Functions of which the file has a
+    record for this schedule, target and machine are not tuned, in whatever payload they were. With `resume`, studies of
+    the storage are gone on with. Raises what `tcpx.tune` raises.
     """
     started = monotonic()
     module = module_of(module)
@@ -179,22 +179,23 @@ class ByKernel:
         records = self._records(parts)
         nests = Nests.of(parts, self._sizes(), self.recorded, self.own)
         pieces = self._measured_pieces(parts, nests, drawn)
-        left, trials = sum(piece.share for piece in pieces), self.trials
+        alone = {id(piece): self._left_alone(piece, records) for piece in pieces}
+        left, trials = sum(piece.tunable for piece in pieces if not alone[id(piece)]), self.trials
         outcomes: list[Outcome] = []
         won: list[Won] = []
         for number, piece in enumerate(pieces, 1):
             known = Outcome(self.module.main.name, piece.names, piece.share, piece.calls)
             budget = self._budget()
-            why = self._left_alone(piece, records) or (f"defaults: {SPENT}" if budget == 0 else "")
+            why = alone[id(piece)] or (f"defaults: {SPENT}" if budget == 0 else "")
             if why:
                 outcomes.append(replace(known, verdict=why))
             else:
                 part = self._part(parts, piece)
-                most = max(FEWEST, round(trials * piece.share / left))
-                seconds = None if budget is None else budget * piece.share / left
+                most = max(FEWEST, round(trials * piece.tunable / left))
+                seconds = None if budget is None else budget * piece.tunable / left
                 candidates = counted(most, "candidate")
                 self._say(
-                    f"{number} of {len(pieces)}: {known.name}, {percent(piece.share)} of the time, up to {candidates}"
+                    f"{number} of {len(pieces)}: {known.name}, {percent(piece.tunable)} of the time, up to {candidates}"
                 )
                 study = self._tuned(part, most, seconds)
                 trials = max(0, trials - len(study.candidates))
@@ -207,7 +208,7 @@ class ByKernel:
                     won.append(Won(len(outcomes) - 1, winner, study.provenance()))
                 elif winner is not None:
                     outcomes[-1] = self._confirmed(parts, piece, part, study, known, winner)
-            left -= piece.share
+            left -= 0 if alone[id(piece)] else piece.tunable
         self._confirm_together(parts, outcomes, won)
         found = self._whole(parts, records, outcomes)
         if found is not None and found.ratio > 1:
@@ -285,7 +286,7 @@ class ByKernel:
             return f"recorded before, of @{held.function}" if held.function else "recorded before"
         if not piece.key and not piece.paths:
             return "no knobs"
-        return f"defaults: less than {LEAST_SHARE:.0%} of the time" if piece.share < LEAST_SHARE else ""
+        return f"defaults: less than {LEAST_SHARE:.0%} of the time" if piece.tunable < LEAST_SHARE else ""
 
     def _part(self, parts: Parts, piece: Piece) -> Part:
         """What something is tuned in, beside all that was found by now."""

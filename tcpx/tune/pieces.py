@@ -11,12 +11,14 @@ from tcpx.records import frozen
 @frozen
 class Piece:
     """The function of a key; or, with an empty one, a nest of the payload, by the `paths` of its knobs; or without a
-    nest what else the payload does itself. `names` are those of equal ones, `share` is their part of the time."""
+    nest what else the payload does itself. `names` are those of equal ones, `share` is their part of the time,
+    `tunable` that of what has its knobs."""
 
     key: str
     names: tuple[str, ...]
     share: float
     calls: int
+    tunable: float
     paths: frozenset[str] = frozenset()
     nest: Nest | None = None
 
@@ -26,16 +28,33 @@ def pieces_of(
 ) -> list[Piece]:
     """All of them, what has the most of the time first; calls are those where the payload is called with each of these
     sizes."""
-    found = [
-        Piece(key, parts.named(key), shares.get(key, 0.0), sum(parts.sizes_of_calls(key, sizes).values()))
-        for key in dict.fromkeys(parts.keys.values())
-    ]
+    found: list[Piece] = []
+    for key in dict.fromkeys(parts.keys.values()):
+        calls, share = sum(parts.sizes_of_calls(key, sizes).values()), shares.get(key, 0.0)
+        found.append(Piece(key, parts.named(key), share, calls, share))
     for number, nest in enumerate(nests.nests):
-        names = nest.part.functions
-        found.append(Piece("", names, shares.get(f"{SIGN}{number}", 0.0), len(names), nest.paths, nest))
+        names, share = nest.part.functions, shares.get(f"{SIGN}{number}", 0.0)
+        found.append(Piece("", names, share, len(names), share, nest.paths, nest))
     others = frozenset(use.path for use in parts.knobs("")) - nests.paths
-    found.append(Piece("", (), shares.get("", 0.0), 1, others))
+    found.append(Piece("", (), shares.get("", 0.0), 1, _tunable(others, nests, shares), others))
     return sorted(found, key=lambda piece: -piece.share)
+
+
+def _tunable(paths: frozenset[str], nests: Nests, shares: Mapping[str, float]) -> float:
+    """The part of the time of what has knobs that no nest has for itself: those of a sequence are of all nests that it
+    schedules, and of what is in no nest where there are none, as those of the schedule are."""
+    scheduled = {
+        path: [n for n, nest in enumerate(nests.nests) if any(own.startswith(_use(path)) for own in nest.paths)]
+        for path in paths
+    }
+    is_of_others = any("/" not in path or not numbers for path, numbers in scheduled.items())
+    together = {number for numbers in scheduled.values() for number in numbers}
+    return (shares.get("", 0.0) if is_of_others else 0.0) + sum(shares.get(f"{SIGN}{n}", 0.0) for n in together)
+
+
+def _use(path: str) -> str:
+    """How the paths of knobs begin in sequences that the one with this knob uses."""
+    return f"{path.rpartition('.')[0]}/"
 
 
 def shares_of(profile: tcpx.Profile, parts: Parts, nests: Nests) -> dict[str, float]:
