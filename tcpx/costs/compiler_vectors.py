@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tcpx.costs.compiler_moves import compiled_trips, distance
 from tcpx.costs.visits import Run
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
@@ -12,7 +13,7 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, VectorType, dtype_of
+from tcpx.payload.types import VectorType, dtype_of
 
 _FUNCTION: Final = re.compile(r"([a-z_0-9]+)\(")
 INLINE: Final = {
@@ -36,8 +37,12 @@ def compiled_lanes(run: Run) -> int:
     lanes = run.target.vector_bits // max(map(_bits, typed), default=run.target.vector_bits)
     if lanes == 1:
         return 1
+    trips = compiled_trips(run.trips, run.target, run.sizes)
+    inner = trips[-1].loop
     is_vectorized = (
-        _is_vectorized(run, loop) or _is_vectorized_around(run, loop, lanes) or _is_interleaved(run, loop, lanes)
+        (isinstance(inner, Loop) and _is_vectorized(run._replace(trips=trips), inner))
+        or _is_vectorized_around(run, loop, lanes)
+        or _is_interleaved(run, loop, lanes)
     )
     return lanes if is_vectorized else 1
 
@@ -85,7 +90,7 @@ def _is_interleaved(run: Run, loop: Loop, lanes: int) -> bool:
     accesses = [op for op in run.ops if isinstance(op, OnSubset) and not isinstance(op, StYield)]
     others = [op for op in run.ops if not isinstance(op, StYield)]
     return all(map(_is_simple, others)) and all(
-        step_of(op.subset, loop, run.sizes) == 1 and _distance(op, outer, run.sizes) == count
+        step_of(op.subset, loop, run.sizes) == 1 and distance(op, outer, run.sizes) == count
         if isinstance(op, Write)
         else step_of(op.subset, outer, run.sizes) in (0, 1)
         for op in accesses
@@ -127,17 +132,6 @@ def _is_simple(op: Operation) -> bool:
     if isinstance(op, Elementwise) and op.operands:
         return not calls_function(op) and (dtype_of(op.result.type).is_float or "/" not in op.semantics)
     return not op.operands or isinstance(op, Read | Write)
-
-
-def _distance(op: OnSubset, loop: Loop, sizes: Mapping[str, int]) -> int:
-    """How many elements of its buffer the next iteration is further."""
-    buffer = op.subset_of.type
-    if not isinstance(buffer, BufferType):
-        return 0
-    name, first = loop.var.name, sizes[loop.var.name]
-    moved = {**sizes, name: first + evaluate(loop.var.step, sizes)}
-    steps = [evaluate(offset, moved) - evaluate(offset, sizes) for offset in op.subset.offsets]
-    return sum(step * evaluate(stride, sizes) for step, stride in zip(steps, buffer.strides, strict=True))
 
 
 def step_of(tile: Tile, loop: Loop, sizes: Mapping[str, int]) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
+from tcpx.costs.compiler_moves import Place, kept_in_registers
 from tcpx.costs.iteration_chains import Chains, place_of
 from tcpx.costs.loop_cycles import LoopCycles
 from tcpx.costs.memory_operands import MemoryOperands, Placed, values_by_placeholder
@@ -84,6 +85,8 @@ class _Iteration:
     operands: MemoryOperands = field(init=False)
     """What is read from memory by what computes with it."""
     chains: Chains = field(init=False)
+    kept: Mapping[Operation, Place] = field(default_factory=dict[Operation, Place])
+    """Accesses that the C compiler moves out of the loop."""
 
     def __post_init__(self) -> None:
         self.operands = MemoryOperands(self.target, self.uses, self.repeated)
@@ -93,6 +96,7 @@ class _Iteration:
         loop = self.loop
         if loop is None:
             return self._result(0)
+        self.kept = kept_in_registers(loop, self.target, sizes)
         for number, dest in enumerate(loop.destinations):
             if loop.yields_to(number) and not isinstance(dest.type, BufferType):
                 self.varying.add(dest)
@@ -163,6 +167,10 @@ class _Iteration:
             if isinstance(held, Size) and self._varies(held):
                 self.varying.update(op.results)
                 self._scalar("alu", 1)
+            return
+        if op in self.kept:
+            self.varying.update(op.results)
+            self.chains.keep(op, self.kept[op])
             return
         row = self._row_of(op)
         self.rows.append(op)
@@ -320,7 +328,8 @@ class _Iteration:
         """Vectors for which there is no register, so that they are stored and loaded; those that do not change are
         operands in memory."""
         folded = {op.results[0] for op in self.rows if self.operands.copies(op)}
-        needed = Registers(loop, self.rows, self.varying, self.repeated, folded).needed()
+        stored = {op.operands[0] for op in self.kept if not op.results}
+        needed = Registers(loop, self.rows, self.varying, self.repeated, folded, stored).needed()
         spilled = max(0, needed.most - self.target.vector_registers)
         stored = max(0, spilled - needed.constant)
         if self.has_calls:  # a function of C's library keeps no vector

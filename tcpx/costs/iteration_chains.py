@@ -138,9 +138,18 @@ class Chains:
         loop, dest = self.loop, op.operands[1]
         if loop is None or dest not in loop.destinations:
             return
-        number = loop.destinations.index(dest)
-        for start, (cycles, rows) in self.waits.get(op.operands[0], {}).items():
-            self._edge(start, number, cycles, rows)
+        self._leave(op.operands[0], loop.destinations.index(dest))
+
+    def keep(self, op: Operation, place: object) -> None:
+        """A read or write of an element that stays in a register: the loop carries it."""
+        if op.results:
+            self.waits[op.results[0]] = {place: (0.0, ())}
+        else:
+            self._leave(op.operands[0], place)
+
+    def _leave(self, value: Value, end: object) -> None:
+        for start, (cycles, rows) in self.waits.get(value, {}).items():
+            self._edge(start, end, cycles, rows)
 
     def _edge(self, start: object, end: object, cycles: float, rows: tuple[str, ...]) -> None:
         known = self.edges.get((start, end))

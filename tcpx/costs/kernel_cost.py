@@ -7,6 +7,7 @@ values that loops carry, at no operation.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tcpx.costs.compiler_moves import compiled_trips
 from tcpx.costs.footprint import Sites, Trip
 from tcpx.costs.operations import sizes_in_callee, taken
 from tcpx.costs.visits import Statement
@@ -130,7 +131,8 @@ class _Walk:
             return 0.0
         count = len(values)
         trip = Trip(loop, name, values[0], values[-1], count)
-        once = self.block(loop.body, {**sizes, name: values[0]}, (*trips, trip))
+        here = {**sizes, name: values[0]}
+        once = self.block(loop.body, here, compiled_trips((*trips, trip), self.target, here))
         if not any(op.regions for op in loop.body.ops):
             vectors = sum(isinstance(dest.type, VectorType) for dest in loop.destinations)
             self.carried = max(self.carried, vectors)

@@ -7,6 +7,7 @@ Loops count as many times as their first iterations, branches as the side that i
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tcpx.costs.compiler_moves import compiled_trips
 from tcpx.costs.footprint import WRITTEN, Sites, Trip
 from tcpx.costs.iteration import block_cycles, loop_cycles
 from tcpx.costs.loop_cycles import LoopCycles
@@ -152,7 +153,7 @@ class _Walk:
         trips = (*trips, Trip(loop, loop.var.name, values[0], values[-1], len(values)))
         here = {**sizes, loop.var.name: values[0]}
         if is_innermost(loop):
-            self._note(loop.body, here, trips)
+            self._note(loop.body, here, compiled_trips(trips, self.target, here))
             self.inner.append((loop, self.target, loop_cycles(loop, here, self.target), times * count))
             return 0.0
         return self.block(loop.body, here, trips, times * count)

@@ -21,13 +21,14 @@ class Needed:
 @dataclass(frozen=True, slots=True)
 class Registers:
     """What a loop keeps in vector registers. `varying` are the values that change, `repeated` vectors that are loads of
-    a scalar, `folded` loads that are operands of instructions."""
+    a scalar, `folded` loads that are operands of instructions, `stored` what is written only after the loop."""
 
     loop: Loop
     rows: Sequence[Operation]
     varying: Collection[Value]
     repeated: Mapping[Value, Value]
     folded: Collection[Value]
+    stored: Collection[Value] = ()
 
     def needed(self) -> Needed:
         """The registers that it needs."""
@@ -57,7 +58,7 @@ class Registers:
             for value in op.operands:
                 last[self.repeated.get(value, value)] = k
         yields = (op for k in range(len(self.loop.destinations)) for op in self.loop.yields_to(k))
-        kept = {op.operands[0] for op in yields}
+        kept = {*(op.operands[0] for op in yields), *self.stored}
         found: list[tuple[int, int]] = []
         for value in {*last, *kept}:
             if value in self.varying and value not in self.folded and _is_held(value):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
+from tcpx.costs.compiler_moves import compiled_trips
 from tcpx.costs.footprint import WRITTEN, Sites, Trip, held
 from tcpx.costs.loop_cycles import LoopCycles
 from tcpx.costs.nests import rate_of, times_moved
@@ -148,10 +149,11 @@ def _add(run: Run, time: StatementTime, threads: int) -> None:
     timed = TimedRun(run, times, form, run_cycles(run, form))
     time.compute += timed.cycles.cycles * times
     time.runs.append(timed)
+    trips = compiled_trips(run.trips, run.target, run.sizes)
     for op in run.ops:
         if isinstance(op, OnSubset) and not isinstance(op, StYield):
             for k, (value, tile) in enumerate(op.accesses if run.is_first else ()):
-                time.sites.note(op.parent, value, tile, run.trips, run.sizes, times_moved(op, k))
+                time.sites.note(op.parent, value, tile, trips, run.sizes, times_moved(op, k))
             if isinstance(op, Write | Copy):
                 time.stored.add(memory_of(op.operands[1]))
             if not isinstance(op, Write):

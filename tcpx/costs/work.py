@@ -137,7 +137,8 @@ def issued_by(kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> Issued:
         for op in run.ops:
             operations = counter.operations(op, run)
             count = operations.total() * run.times
-            place = owners.get(op.written_at, op.written_at)
+            written = op.written_at
+            place = owners.get(written, written)
             counts[place][run.statement] += count
             if not count:
                 continue
@@ -193,7 +194,9 @@ class _Counter:
             return NONE
         if not (isinstance(op, Elementwise) and isinstance(op.results[0].type, VectorType)):
             return operations_of(op, run.sizes, run.target)
-        key = (type(op), op.semantics, run.target.name, *(value.type for value in (*op.operands, op.results[0])))
+        row = op.attributes.get("row")
+        types = (row,) if isinstance(row, str) else tuple(value.type for value in (*op.operands, op.results[0]))
+        key = (type(op), run.target.name, *types)
         if key not in self._known:
             self._known[key] = operations_of(op, run.sizes, run.target)
         return self._known[key]

@@ -430,7 +430,9 @@ class Operation:
     @property
     def written_at(self) -> Location | None:
         """Where this operation was written, or the innermost that encloses it, if a transform made this one."""
-        return next((op.location for op in (self, *self.ancestors()) if op.location is not None), None)
+        if self.location is not None:
+            return self.location
+        return next((op.location for op in self.ancestors() if op.location is not None), None)
 
     def is_in(self, other: Operation) -> bool:
         """Whether `other` encloses this operation (an operation encloses itself)."""

@@ -53,12 +53,12 @@ func @f(%x: tensor<2048xf32>) -> tensor<2048xf32> {
 """
 
 
-def longest(payload: str, schedule: str = "", target: str = "sapphire_rapids") -> InnerLoop:
+def longest(payload: str, schedule: str = "", target: str = "sapphire_rapids", **sizes: int) -> InnerLoop:
     """The innermost loop that takes most of the time."""
     program = tcpx.parse_schedule(schedule) if schedule else None
     chosen = tcpx.load_target(target)
     module = lowered(CompileRequest(tcpx.parse(payload), program), chosen, 1).module
-    loops = [inner for nest in nests_of(module.main, chosen, 1, {}) for inner in nest.loops]
+    loops = [inner for nest in nests_of(module.main, chosen, 1, sizes) for inner in nest.loops]
     return max(loops, key=lambda inner: inner.cycles * inner.iterations)
 
 
