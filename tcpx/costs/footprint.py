@@ -108,6 +108,8 @@ class Sites:
     """All sites of a kernel."""
 
     found: dict[tuple[int, int], Site] = field(default_factory=dict[tuple[int, int], Site])
+    footprints: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """The bytes that each loop touches while it runs, once they were asked for."""
 
     def note(
         self,
@@ -122,6 +124,7 @@ class Sites:
         type_ = value.type
         if not isinstance(type_, BufferType):
             return
+        self.footprints.clear()
         low = [evaluate(offset, sizes) for offset in tile.offsets]
         high = [at + max(0, evaluate(size, sizes)) for at, size in zip(low, tile.sizes, strict=True)]
         key = id(block), id(value)
@@ -175,12 +178,11 @@ class Sites:
         return found
 
     def _footprints(self) -> dict[Operation, int]:
-        """The bytes that each loop touches while it runs."""
-        found: dict[Operation, int] = {}
-        for loop in {trip.loop for site in self.found.values() for trip in site.trips}:
+        loops = {trip.loop for site in self.found.values() for trip in site.trips} - self.footprints.keys()
+        for loop in loops:
             inside = [s for s in self.found.values() if any(trip.loop is loop for trip in s.trips)]
-            found[loop] = _together(inside, lambda s, loop=loop: s.bytes(_position(s, loop)))
-        return found
+            self.footprints[loop] = _together(inside, lambda s, loop=loop: s.bytes(_position(s, loop)))
+        return self.footprints
 
     def _fetched(self, capacity: int, ways: int) -> dict[int, float]:
         """The bytes of each site, by its id, that come from beyond a cache. With `ways`, that does not hold a
