@@ -3,7 +3,9 @@
 import json
 from collections.abc import Sequence
 from itertools import chain, combinations
+from typing import Final
 
+from tcpx.costs.operations import CAST
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
@@ -12,9 +14,9 @@ from tcpx.payload.ops.generic import Generic
 from tcpx.payload.types import ScalarType, dtype_of, like, shape_of
 from tcpx.records import frozen
 from tcpx.remarks.hints import ROUNDS, Hint, in_place, statement
+from tcpx.transform.vectors.multiply_add import FUSED, PRODUCT, SUM
 
-PRODUCT, SUM, MULTIPLY_ADD, CAST = "a * b", "a + b", "fma(a, b, c)", "cast(a)"
-_GIVEN = {"iterators", "maps", "combiner"}
+_GIVEN: Final = frozenset(("iterators", "maps", "combiner"))
 
 
 @frozen
@@ -91,7 +93,7 @@ def _multiplied(total: Operation | None, acc: Value) -> list[Value]:
     """What is multiplied in a sum with what was added before; nothing of another operation."""
     if not isinstance(total, Elementwise):
         return []
-    if total.semantics == MULTIPLY_ADD and total.operands[2] is acc:
+    if total.semantics == FUSED and total.operands[2] is acc:
         return [each for value in total.operands[:2] for each in _split(value)]
     if total.semantics == SUM and acc in total.operands:
         return [each for value in total.operands if value is not acc for each in _split(value)]

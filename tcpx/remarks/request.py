@@ -20,12 +20,12 @@ from tcpx.payload.sizes import Symbol, evaluate, symbols
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.target import Target
+from tcpx.transform.vectors.multiply_add import PRODUCT, SUM
 from tcpx.transform.vectors.probes import combiner_of, is_multiply_accumulate
 
 TYPICAL: Final = 256
 """The value of a symbol that may have any."""
 SUMS: Final = "si32"
-PRODUCT, SUM = "a * b", "a + b"
 
 
 @frozen
