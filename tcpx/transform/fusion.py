@@ -740,7 +740,8 @@ def _pull_at(
             if value in producer.results:
                 rewriter.set_operand(user, index, made.results[producer.results.index(value)])
         return
-    target, source, part = _replaced(user), user.source, user.subset
+    target, source = _replaced(user), user.source
+    part = user.subset.within(shape_of(source.type))
     shape = shape_of(target.results[0].type)
     if part.has_steps:
         ctx.warn(

@@ -4,6 +4,7 @@ reductions, and the chains of them that people write, in vectors, beside the eva
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isqrt, prod
@@ -227,6 +228,30 @@ def test_large_results_are_written_past_the_caches(threads: int) -> None:
         np.testing.assert_array_equal(made[2](part), np.abs(part * np.float32(1.5)))
     powers = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(np.asarray(made[1](x), np.float32), powers / powers.sum(1, keepdims=True), rtol=2e-6)
+
+
+@pytest.mark.parametrize("batch", ["1", "2", "[N]"])
+def test_a_norm_of_an_image_and_what_follows_are_one_nest(batch: str) -> None:
+    """Exporters reshape images to rows, norm these, and reshape them back."""
+    whole, rows = f"tensor<{batch}x6x5x9xf32>", f"tensor<{batch}x6x45xf32>"
+    text = f"""func @f(%x: {whole}, %a: tensor<6xf32>) -> {whole}{" symbols [N]" if batch == "[N]" else ""} {{
+  %r = tcp.reshape(%x) : {rows}
+  %n = tcp.layer_norm(%r) {{dims = [2]}} : {rows}
+  %s = tcp.reshape(%n) : {whole}
+  %m = tcp.mul(%s, broadcast(%a, [1])) : {whole}
+  %y = tcp.relu(%m) : {whole}
+  tcp.return(%y)
+}}
+"""
+    kernel = tcpx.compile(tcpx.parse(text), target="generic")
+    assert len(re.findall(r"^  /\* .*tcps:\d+\) \*/$", kernel.c_source or "", re.MULTILINE)) == 1
+    random = np.random.default_rng(0)
+    x, a = random.standard_normal((2 if batch != "1" else 1, 6, 5, 9), np.float32), np.arange(6, dtype=np.float32)
+    x[0, 3, 2, 1] = np.inf
+    with np.errstate(invalid="ignore"):
+        centred = x - x.mean((2, 3), keepdims=True)
+        wanted = centred / np.sqrt((centred**2).mean((2, 3), keepdims=True) + 1e-5) * a[:, None, None]
+    np.testing.assert_allclose(kernel(x, a), np.maximum(wanted, 0), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
