@@ -251,7 +251,7 @@ def test_a_norm_of_an_image_and_what_follows_are_one_nest(batch: str) -> None:
     with np.errstate(invalid="ignore"):
         centred = x - x.mean((2, 3), keepdims=True)
         wanted = centred / np.sqrt((centred**2).mean((2, 3), keepdims=True) + 1e-5) * a[:, None, None]
-    np.testing.assert_allclose(kernel(x, a), np.maximum(wanted, 0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(kernel(x, a), np.float32), np.maximum(wanted, 0), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,7 +1,8 @@
 """The orders of all values of a function that cost least.
 
-Operations that sum windows say which dim should lie innermost. From there, a second order of each value follows through
-the operations that read and give it. Which of the two a value has is a minimum cut.
+Operations that sum windows say which dim should lie innermost. Elsewhere, transposes propose the order of what they
+read. From there, a second order of each value follows through the operations that read and give it. Which of the two a
+value has is a minimum cut.
 """
 
 from collections import defaultdict, deque
@@ -11,6 +12,7 @@ from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import StYield
+from tcpx.payload.ops.movement import inverse
 from tcpx.payload.types import shape_of
 from tcpx.target import Target
 from tcpx.transform.layouts.costs import (
@@ -23,7 +25,7 @@ from tcpx.transform.layouts.costs import (
 )
 from tcpx.transform.layouts.links import Links
 from tcpx.transform.layouts.min_cut import Labels, Table
-from tcpx.transform.layouts.orders import Order, extent_of, has_orders, identity, innermost
+from tcpx.transform.layouts.orders import Order, extent_of, has_orders, identity, innermost, normal
 from tcpx.transform.layouts.relations import Relation, relation_of
 from tcpx.transform.vectors.pieces import transposed
 
@@ -58,12 +60,18 @@ class Choice:
         for _, relation in self.links.read_as.values():
             self._note(relation)
         self.fixed = {self.links.one(value) for value in fixed}
+        products = [op for op in self.relations if isinstance(op, Structured) and op.reduces and len(op.inputs) > 1]
+        beside = {value for op in products if not windows(op) for value in (*op.operands, *op.results)}
+        self.of_products = {self.links.one(value) for value in beside}
+        """What products read and give, and what has orders that follow from those of these."""
 
     def best(self) -> Mapping[Value, Order]:
         """The order of each value that is not stored in that of its type."""
         summing = [op for op, relation in self.relations.items() if windows(op) and relation is not None]
         for op in sorted(summing, key=iterations_of, reverse=True):
             self._propose(op)
+        for op in self.relations:
+            self._propose_as_read(op)
         costs = Labels[Value]()
         for op, relation in self.relations.items():
             self._add(costs, op, relation)
@@ -92,30 +100,46 @@ class Choice:
             return
         along = _along(op)
         if along is not None and has_orders(op.results[0]):
-            self._spread(op.results[0], innermost(along, op.results[0]))
+            self.pairs |= self._reached(op.results[0], innermost(along, op.results[0]))
         for index in windows(op):
             value, dim = op.operands[index], _summed(op, index)
             if dim is not None and has_orders(value) and not is_stored(value):
-                self._spread(value, innermost(dim, value))
+                self.pairs |= self._reached(value, innermost(dim, value))
 
-    def _spread(self, value: Value, order: Order) -> None:
-        """Give a value a second order, and all values one whose order follows from it."""
+    def _propose_as_read(self, op: Operation) -> None:
+        """Let the result of a transpose be stored as what it reads. Not beside products: their recipes pack factors of
+        any order, at less than what a transpose costs."""
+        view = transposed(op)
+        if view is None or not has_orders(op.results[0]) or self.links.one(op.results[0]) in self.of_products:
+            return
+        reached = self._reached(op.results[0], normal(inverse(view[1]), shape_of(op.results[0].type)))
+        if self.of_products.isdisjoint(reached):
+            self.pairs |= reached
+        else:
+            self.of_products |= reached.keys()
+
+    def _reached(self, value: Value, order: Order) -> dict[Value, Pair]:
+        """A second order of a value, and of all values without one whose order follows from it: the second one of most
+        of what they meet follows from the second."""
         first = self.links.one(value)
         if first in self.pairs or order == identity(value):
-            return
-        self.pairs[first] = (identity(value), order)
+            return {}
+        found, agree = {first: (identity(value), order)}, 0
         waiting = deque([first])
         while waiting:
             here = waiting.popleft()
             for relation, slot in self.around[here]:
                 for other, reached in enumerate(relation.values):
                     there = self.links.one(reached)
-                    if there in self.pairs or not has_orders(there) or is_stored(there):
+                    if there in found or not has_orders(there) or is_stored(there):
                         continue
-                    orders = [relation.follow(slot, known, other) for known in self.pairs[here]]
-                    if orders[0] is not None and orders[1] is not None and orders[0] != orders[1]:
-                        self.pairs[there] = orders[0], orders[1]
+                    orders = [relation.follow(slot, known, other) for known in found[here]]
+                    if there in self.pairs:
+                        agree += (self.pairs[there][0] == orders[0]) - (self.pairs[there][0] == orders[1])
+                    elif orders[0] is not None and orders[1] is not None and orders[0] != orders[1]:
+                        found[there] = orders[0], orders[1]
                         waiting.append(there)
+        return {value: pair if agree >= 0 else (pair[1], pair[0]) for value, pair in found.items()}
 
     def _orders(self, value: Value) -> tuple[Order, ...]:
         """The orders that a value may have, by its label."""

@@ -34,7 +34,9 @@ class AssignLayout(Transform):
     Operations keep their class, or become the nearest one that reads and gives such orders. Weights are read with the
     dim of the vectors innermost: `evaluate_constants` computes their transposes.
 
-    Of a function without windows nothing changes. The results of operations that are listed in `pin` keep the order of
+    Elsewhere, a transpose of the payload proposes the order of what it reads, unless products of contractions follow:
+    their recipes pack factors of any order. So a resized image between transposes is computed as it is stored. The
+    results of operations that are listed in `pin` keep the order of
     their type, which `transpose_result` may have given them before.
 
     `tcpx explain` prints the transposes that remain, and each value with its order and what both orders cost.

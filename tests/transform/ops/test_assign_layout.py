@@ -233,6 +233,49 @@ def test_symbolic_sizes() -> None:
     check(payload, "assign_layout(root)", [{"H": 5}, {"H": 0}, {"H": 1}], exact=False)
 
 
+RESIZED = {
+    "nearest": """\
+  %b = tcp.broadcast(%a) {dims = [0, 1, 3]} : tensor<5x7x2x7x2xf32>
+  %z = tcp.reshape(%b) : tensor<5x14x14xf32>
+""",
+    "by places": """\
+  %i = tcp.iota {dim = 0} : tensor<14xsi32>
+  %p = tcp.floordiv(%i, 2) : tensor<14xsi32>
+  %z = tcp.gather(%a, %p) {dim = 2, out_of_range = "clamp"} : tensor<5x7x14xf32>
+""",
+    "narrower": """\
+  %m = tcp.reduce_max(%a) {dims = [2]} : tensor<5x7xf32>
+  %z = tcp.broadcast(%m) {dims = [0, 1]} : tensor<5x7x7xf32>
+""",
+}
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_between_transposes_of_the_payload(name: str) -> None:
+    height, width = {"nearest": (14, 14), "by places": (7, 14), "narrower": (7, 7)}[name]
+    payload = f"""\
+func @f(%x: tensor<7x7x5xf32>) -> tensor<{height}x{width}x5xf32> {{
+  %a = tcp.transpose(%x) {{permutation = [2, 0, 1]}} : tensor<5x7x7xf32>
+{RESIZED[name]}  %r = tcp.relu(%z) : tensor<5x{height}x{width}xf32>
+  %y = tcp.transpose(%r) {{permutation = [1, 2, 0]}} : tensor<{height}x{width}x5xf32>
+  tcp.return(%y)
+}}
+"""
+    assert "tcp.transpose" not in check(payload, "assign_layout(root)", [{}]).module.text()
+
+
+def test_transposes_beside_products_stay() -> None:
+    payload = """\
+func @f(%x: tensor<7x3x16xf32>, %w: tensor<3x16x7xf32>) -> tensor<7x3x7xf32> {
+  %a = tcp.transpose(%x) {permutation = [1, 0, 2]} : tensor<3x7x16xf32>
+  %c = tcp.contract(%a, %w) {lhs = ["b", "m", "k"], rhs = ["b", "k", "n"], out = ["b", "m", "n"]} : tensor<3x7x7xf32>
+  %y = tcp.transpose(%c) {permutation = [1, 0, 2]} : tensor<7x3x7xf32>
+  tcp.return(%y)
+}
+"""
+    assert refusal(payload, "assign_layout(root)").message == UNCHANGED
+
+
 def test_a_function_without_windows() -> None:
     payload = (
         "func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = tcp.relu(%x) : tensor<4xf32>\n  tcp.return(%y)\n}\n"
