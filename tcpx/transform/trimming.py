@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isinf
 
 from tcpx.payload.diagnostics import Direction, ScheduleError
-from tcpx.payload.indexing_maps import IndexingMap, index_operands
-from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable
+from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.finite import is_finite
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
@@ -26,25 +24,13 @@ from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.bodies import Body, combiner_of
+from tcpx.transform.bodies import Body
 from tcpx.transform.editing import is_pure
+from tcpx.transform.known_states import Kept, State, as_number, state_of
 from tcpx.transform.padding_ranges import ALL, padding_of, with_elements
 from tcpx.transform.peeling import set_range
 from tcpx.transform.positions import Place, compared, places
-from tcpx.transform.separation import start_of
 from tcpx.transform.simplification import simplify_in
-
-
-@frozen
-class Kept:
-    """Elements that are those of a destination before an iteration, read by a map where there is one."""
-
-    destination: Value
-    read: IndexingMap = ()
-
-
-State = float | Kept | None
-"""What each element is where the condition holds nowhere: a number, what it was; None: some finite number."""
 
 
 @frozen
@@ -238,69 +224,11 @@ def _changed(loop: Loop, reason: Condition | Padding) -> Operation | None:
             is_known = isinstance(reason, Condition) or all(
                 is_finite(v) or states.get(v) is not None for v in op.inputs
             )
-            condition = reason if isinstance(reason, Condition) and reason.op is op else None
-            states[op.result] = _state(op, states, condition) if is_known else None
+            given = {reason.at: reason.number} if isinstance(reason, Condition) and reason.op is op else {}
+            elements = [states[v] if v in states else as_number(v) for v in op.inputs]
+            start = states.get(op.inits[0]) if op.inits else None
+            states[op.result] = state_of(op, elements, start, given) if is_known else None
         elif not op.is_hint and not is_pure(op):  # such as a store that runs in the last iteration alone
             stored = (inner.value.defining_op for inner in op.walk() if isinstance(inner, StYield))
             return next(stored, None) or op
-    return None
-
-
-def _state(op: Structured, states: Mapping[Value, State], condition: Condition | None) -> State:
-    """What an operation computes of elements in these states."""
-    if op.is_sequential or op.is_irregular or op.valid or index_operands(op.maps()):
-        return None
-    body = Body.of(op)
-    known: dict[Value, State] = {}
-    for element, value, read in zip(body.elements, op.inputs, op.maps(), strict=True):
-        held = states[value] if value in states else _number(value)
-        known[element] = Kept(held.destination, read) if isinstance(held, Kept) else held
-    for k, inner in enumerate(body.ops):
-        if condition is not None and k == condition.at:
-            known[inner.result] = condition.number
-        else:
-            operands = [known[v] if v in known else _number(v) for v in inner.operands]
-            number = _number(inner.result)
-            known[inner.result] = number if number is not None else _scalar(inner, operands)
-    made = known.get(body.results[0])
-    if not op.reduces:
-        if isinstance(made, Kept):
-            return Kept(made.destination) if made.read == op.result_map() else None
-        return made
-    neutrals = op.neutrals()
-    if neutrals is None or combiner_of(op) is None or made != neutrals[0]:
-        return None
-    return states.get(op.inits[0]) if op.inits else float(neutrals[0])
-
-
-def _number(value: Value) -> float | None:
-    number = number_of(value)
-    return None if number is None else float(number)
-
-
-def _scalar(op: Operation, states: Sequence[State]) -> State:
-    """What an operation of a body makes of operands in these states."""
-    numbers = [held if isinstance(held, float) else None for held in states]
-    if not isinstance(op, Elementwise):
-        return None
-    if op.chooses and numbers[0] is not None:
-        return states[1] if numbers[0] else states[2]
-    if op.holds_for and None in numbers:
-        sign = _sign(states)
-        return None if sign is None else float(sign in op.holds_for)
-    for group in Group:
-        if op.opcode == group.value and group.identity in numbers:
-            return states[1 - numbers.index(group.identity)]
-    return start_of(op, numbers)
-
-
-def _sign(states: Sequence[State]) -> int | None:
-    """The sign of the first less the second, where one of them is infinite or both are one number; None if unknown."""
-    first, second = states
-    if isinstance(first, Kept) and first == second:
-        return 0
-    if isinstance(first, float) and isinf(first) and not isinstance(second, float):
-        return 1 if first > 0 else -1
-    if isinstance(second, float) and isinf(second) and not isinstance(first, float):
-        return -1 if second > 0 else 1
     return None

@@ -7,6 +7,7 @@ import numpy as np
 from tcpx.payload.ir import Value
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.movement import Fill, Movement
+from tcpx.payload.ops.vector import Read
 from tcpx.payload.ops.views import View
 from tcpx.payload.types import dtype_of
 
@@ -25,6 +26,8 @@ def is_finite(value: Value) -> bool:
         return array is not None and bool(np.isfinite(array).all())
     if isinstance(op, Materialize):
         return is_finite(op.source)
+    if isinstance(op, Read):
+        return isfinite(op.value) and is_finite(op.source)
     if isinstance(op, View | Movement) and op.operands:
         rest = op.rest
         return (rest is None or isfinite(rest)) and all(map(is_finite, op.operands))

@@ -14,6 +14,7 @@ from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.dot_product import Repeat
+from tcpx.payload.ops.finite import is_finite
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, StYield
 from tcpx.payload.ops.index import Bind
@@ -28,6 +29,7 @@ from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorT
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
 from tcpx.transform.algebra import known_result, number_of
+from tcpx.transform.known_states import as_number, is_neutral
 from tcpx.transform.recomputation import ADDED
 from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
 from tcpx.transform.vectors.literals import invariant_block, is_splat, known_element, lane_numbers, literal_of
@@ -81,7 +83,7 @@ class Pieces:
         self.created: list[Operation] = []
         self.anchor = root
         self._made: dict[Hashable, Value] = {}
-        self._movable: dict[tuple[Operation, Operation], bool] = {}
+        self._known: dict[Hashable, bool] = {}
 
     # -- grids ---------------------------------------------------------------------------------------------------
 
@@ -409,6 +411,15 @@ class Pieces:
             self.continue_as(op, last)
         return results
 
+    def leaves_accumulator(self, op: Structured, args: Sequence[Value]) -> bool:
+        """Whether an iteration that reads these lanes computes the neutral element: of padding and finite numbers."""
+        numbers = tuple(map(as_number, args[: len(op.inputs)]))
+        key = ("neutral", op, numbers)
+        if key not in self._known:
+            others = (value for number, value in zip(numbers, op.inputs, strict=True) if number is None)
+            self._known[key] = is_neutral(op, numbers) and all(map(is_finite, others))
+        return self._known[key]
+
     def continue_as(self, op: Operation, piece: Operation) -> None:
         """Handles to `op` denote all pieces of its arithmetic."""
         self.rewriter.set_origins(piece, op.origins, op.copy_path)
@@ -555,15 +566,15 @@ class Pieces:
 
     def _may_move(self, op: Operation) -> bool:
         """Whether a read may move down to the anchor: it is in the same block, and nothing in between writes."""
-        key = (op, self.anchor)
-        known = self._movable.get(key)
+        key = ("movable", op, self.anchor)
+        known = self._known.get(key)
         if known is None:
             block = op.parent
             known = block is not None and block is self.anchor.parent
             if block is not None and known:
                 between = block.ops[block.index(op) + 1 : block.index(self.anchor)]
                 known = not any(_writes(inner) for found in between for inner in found.walk())
-            self._movable[key] = known
+            self._known[key] = known
         return known
 
 

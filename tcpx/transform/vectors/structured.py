@@ -128,6 +128,8 @@ def map_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
             kept = kept_lanes(op, at, None, width)
             if kept != 0:
                 args = arguments(pieces, op, at, out[-1] if width > 1 else None, width)
+                if pieces.leaves_accumulator(op, args):
+                    continue
                 acc[key] = _accumulated(pieces, op, args, acc[key], kept, width, key)
     grids: list[Grid] = [{} for _ in op.results]
     for key, values in acc.items():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tcpx
 from tcpx.payload.diagnostics import Kind
 from tests.transform.payloads import Sizes, check, refusal
 
@@ -200,3 +202,24 @@ def test_what_meets_padding_is_finite() -> None:
     error = refusal(PADDED.replace("(%p, %w)", "(%p, %v)"), 'let y = match one "y" in root\n' + TAPS)
     assert error.message == "%y may change what y/k1 has where %y reads padding"
     assert error.required == "the neutral element for each reduction of the loop, of finite operands, beside it"
+
+
+def test_padding_divided_by_what_may_be_zero_stays() -> None:
+    text = """\
+func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %p = tcp.pad(%x) {value = 0.0, low = [2]} : tensor<12xf32>
+  %w = tcp.const {constant = "w"} : tensor<5xf32>
+  %y = tcp.generic(%p, %w) {iterators = [["h", "parallel"], ["k", "reduction"]], maps = [[h + k], [k], [h]],
+      combiner = "tcp.add"} ({ (%e: f32, %f: f32, %acc: f32):
+    %q = tcp.DIVIDED(%e, %f) : f32
+    %s = tcp.add(%acc, %q) : f32
+    tcp.yield(%s)
+  }) : tensor<8xf32>
+  tcp.return(%y)
+}
+"""
+    program = tcpx.parse_schedule(f'language 2\nschedule s(root: func) {{\nlet y = match one "y" in root\n{TAPS}}}\n')
+    w = np.array([0, 1, 2, 3, 4], np.float32)
+    tcpx.compile(tcpx.parse(text.replace("DIVIDED", "mul"), constants={"w": w}), program, target="x86_avx2")
+    with pytest.raises(tcpx.ScheduleError, match="%y may change what y/k1 has where %y reads padding"):
+        tcpx.compile(tcpx.parse(text.replace("DIVIDED", "div"), constants={"w": w}), program, target="x86_avx2")
