@@ -103,7 +103,7 @@ WAITS: Final = Cause(
     2.0,
     "waits for the result of the operation before",
     "results that do not depend on each other",
-    "compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_jam`",
+    "compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_and_jam`",
 )
 FALLBACK: Final = Cause(
     "fallback",

@@ -25,6 +25,7 @@ from tcpx.tune.pieces import Piece, pieces_of, shares_of
 from tcpx.tune.problem import Array, Problem, examples_of
 from tcpx.tune.progress import Listener, Progress, silent
 from tcpx.tune.rivals import Rivals
+from tcpx.tune.search import SPENT
 from tcpx.tune.slots import Limits
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
@@ -38,7 +39,6 @@ LEAST_SHARE: Final = 0.01
 """What takes less of the time keeps its defaults."""
 FEWEST: Final = 4
 """Candidates of a function, at least."""
-SPENT: Final = "the budget is spent"
 PATIENCE: Final = 10
 """The schedule of a candidate may take so many times what that of the payload took."""
 
@@ -335,7 +335,8 @@ class ByKernel:
             return replace(known, verdict=f"defaults: {why}"), None
         known = replace(known, seconds=first.comparison.seconds / part.calls)
         if best.c_hash == first.c_hash:
-            return replace(known, verdict="defaults: nothing is faster"), None
+            is_tried = len(study.candidates) > 1 or not any(note.startswith(SPENT) for note in study.notes)
+            return replace(known, verdict=f"defaults: {'nothing is faster' if is_tried else SPENT}"), None
         known = replace(known, ratio=best.relative)
         if study.keeps_defaults:
             return replace(known, verdict="defaults: nothing is known to be faster"), None

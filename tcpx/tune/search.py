@@ -32,6 +32,7 @@ FEW: Final = 5
 """It is asked so many times again once another point was tried in its place."""
 UNTRIED: Final = "untried"
 INTERRUPTED: Final = "interrupted: --resume goes on with it"
+SPENT: Final = "the budget is spent"
 MOST_LISTED: Final = 10_000
 """Among so many points in order one is looked for that was not tried."""
 POLL_SECONDS: Final = 0.1
@@ -255,7 +256,7 @@ class Search:
         elif self.ledger.count(self.key) >= request.trials:
             self.notes.append(f"all {request.trials} trials are done")
         elif self._is_spent():
-            self.notes.append(f"the budget is spent, after {monotonic() - self.started:.0f} s")
+            self.notes.append(f"{SPENT}, after {monotonic() - self.started:.0f} s")
         elif request.early_stop is not None and self.since_best >= request.early_stop:
             self.notes.append(f"none of {counted(self.since_best, 'candidate')} in a row was faster")
         else:

@@ -244,7 +244,7 @@ def test_the_whole_text_of_a_remark() -> None:
         "      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "  required: results that do not depend on each other\n"
         "  found: 80% of the time of its instructions\n"
-        "  hint: compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_jam`"
+        "  hint: compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_and_jam`"
     )
 
 

@@ -16,6 +16,7 @@ from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import ModelStudy
 from tcpx.tune.progress import Progress
 from tcpx.tune.rivals import Rivals
+from tcpx.tune.search import Search
 from tcpx.tune.slots import Begun, Slot
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Comparison
@@ -343,8 +344,12 @@ def test_constants_are_copied_where_reading_them_takes_time(rows: int, calls: in
     assert [(nest.part.functions, nest.part.calls) for nest in nests.nests] == [(("%y", "%z"), calls)]
 
 
-def test_a_spent_budget_leaves_defaults(tune: Tune) -> None:
+def test_a_spent_budget_leaves_defaults(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdicts(tune(budget=0.0))["@net.r0"] == "defaults: the budget is spent"
+    monkeypatch.setattr(Search, "_is_spent", lambda search: search.ledger.count(search.key) > 0)
+    study = tune(budget=1e3)
+    assert study.outcomes[0].candidates == 1
+    assert verdicts(study)["@net.r0"] == "defaults: the budget is spent"
 
 
 def test_a_space_file_of_knobs_is_refused(tune: Tune, tmp_path: Path) -> None:
