@@ -7,7 +7,7 @@ from typing import Final
 
 from tcpx.costs.footprint import Trip
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.gml_st import Loop, OnSubset, StYield
+from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
 from tcpx.payload.ops.memory import memory_of
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.size_traversal import variables
@@ -96,6 +96,22 @@ def compiled_trips(trips: tuple[Trip, ...], target: Target, sizes: Mapping[str, 
         return trips
     far, near = (sum(abs(distance(op, each, sizes)) for op in accesses) for each in (loop, around))
     return (*others, inner, outer) if far > _RATIO * near > 0 else trips
+
+
+def stores_anywhere(loop: Loop, target: Target) -> bool:
+    """Whether a loop stores by a builtin function, of which the C compiler does not know what it leaves as it is: no
+    read is moved out of the loop."""
+    return any(isinstance(op, Write) and not _is_plain(op, target) for op in loop.walk())
+
+
+def is_in_branch(op: Operation, loop: Loop) -> bool:
+    """Whether a branch of a loop has an operation: it is not moved out, whatever it depends on."""
+    for around in op.ancestors():
+        if around is loop:
+            return False
+        if isinstance(around, Conditional):
+            return True
+    return False
 
 
 def _is_plain(op: Operation, target: Target) -> bool:

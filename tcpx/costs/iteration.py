@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
-from tcpx.costs.compiler_moves import Place, kept_in_registers
+from tcpx.costs.compiler_moves import Place, is_in_branch, kept_in_registers, stores_anywhere
 from tcpx.costs.iteration_chains import Chains, place_of
 from tcpx.costs.loop_cycles import LoopCycles
 from tcpx.costs.memory_operands import MemoryOperands, Placed, values_by_placeholder
@@ -87,6 +87,7 @@ class _Iteration:
     chains: Chains = field(init=False)
     kept: Mapping[Operation, Place] = field(default_factory=dict[Operation, Place])
     """Accesses that the C compiler moves out of the loop."""
+    stores_anywhere: bool = False
 
     def __post_init__(self) -> None:
         self.operands = MemoryOperands(self.target, self.uses, self.repeated)
@@ -97,6 +98,7 @@ class _Iteration:
         if loop is None:
             return self._result(0)
         self.kept = kept_in_registers(loop, self.target, sizes)
+        self.stores_anywhere = stores_anywhere(loop, self.target)
         for number, dest in enumerate(loop.destinations):
             if loop.yields_to(number) and not isinstance(dest.type, BufferType):
                 self.varying.add(dest)
@@ -198,6 +200,8 @@ class _Iteration:
     def _is_invariant(self, op: Operation) -> bool:
         """Whether it gives the same in each iteration, so that compilers move it out of the loop."""
         if self.loop is None or not op.results or any(value in self.varying for value in op.operands):
+            return False
+        if is_in_branch(op, self.loop) or (isinstance(op, OnSubset) and self.stores_anywhere):
             return False
         dims = (dim for held in op.attributes.values() for dim in _dims(held))
         return not any(map(self._varies, dims)) and not any(map(self.chains.is_written, op.operands))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
+from tcpx.costs.compiler_moves import is_in_branch, stores_anywhere
 from tcpx.costs.dependence import ARGUMENTS, ARRAYS, Dependence
 from tcpx.costs.footprint import Trip
 from tcpx.costs.row_uses import lanes_counted, row_uses
@@ -100,8 +101,11 @@ class _Block:
     given: set[Location | None] = field(default_factory=set[Location | None])
     """The places that compute something of arguments."""
     slots: float = 0.0
-    repeated: dict[tuple[Location | None, int], float] = field(default_factory=dict[tuple[Location | None, int], float])
-    """What operations on elements have of it, by place and origin."""
+    repeated: dict[tuple[Location | None, int, bool], float] = field(
+        default_factory=dict[tuple[Location | None, int, bool], float]
+    )
+    """What operations on elements have of it, by place, origin, and whether the C compiler moves them out of the
+    innermost loop that does not change them."""
     has_extracts: bool = False
     """Whether an element is taken, or computed, of a vector."""
     has_inserts: bool = False
@@ -137,7 +141,8 @@ class _Block:
             key = place, bool(origin & ARRAYS)
             self.constant[key] = self.constant.get(key, 0.0) + slots
         if isinstance(op, Elementwise):
-            self.repeated[place, origin] = self.repeated.get((place, origin), 0.0) + slots
+            key = place, origin, run.loop is not None and not is_in_branch(op, run.loop)
+            self.repeated[key] = self.repeated.get(key, 0.0) + slots
         if isinstance(op, Elementwise) and op.semantics in SLOW:
             self.slow += 1
             if op.semantics == QUOTIENT and _is_splat(op.operands[1]):
@@ -245,9 +250,10 @@ def _lose_parts(block: _Block, timed: TimedRun, losses: Losses, origins: Depende
     if repeats > 1 and run.ops:
         losses.lose("repeated", run.ops[0].written_at, now * times * (1 - 1 / repeats))
         return
-    outer = loops[:-1] if run.loop is not None and len(loops) == len(run.trips) else loops
-    for (place, origin), slots in block.repeated.items():
-        repeats = prod(count for bit, count in outer if not origin & bit)
+    is_moved = run.loop is not None and len(loops) == len(run.trips) and not stores_anywhere(run.loop, run.target)
+    for (place, origin, is_always_run), slots in block.repeated.items():
+        around = loops[:-1] if is_moved and is_always_run else loops
+        repeats = prod(count for bit, count in around if not origin & bit)
         if repeats > 1:
             losses.lose("repeated", place, found.throughput * times * slots / block.slots * (1 - 1 / repeats))
 
