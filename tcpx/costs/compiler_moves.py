@@ -98,6 +98,21 @@ def compiled_trips(trips: tuple[Trip, ...], target: Target, sizes: Mapping[str, 
     return (*others, inner, outer) if far > _RATIO * near > 0 else trips
 
 
+def is_known_count(loop: Loop) -> bool:
+    """Whether the C has the number of iterations of a loop."""
+    return isinstance(loop.var.lower, int) and isinstance(loop.var.upper, int)
+
+
+def only_copies(loop: Loop) -> bool:
+    """Whether a loop reads and writes elements, of a number that only the call knows, and does nothing else: where
+    they lie side by side, the C compiler makes a call or a repeated instruction of it."""
+    match [op for op in loop.body.ops if op.operands and not isinstance(op, StYield)]:
+        case [Read() as read, Write() as write]:
+            return not is_known_count(loop) and write.operands[0] is read.results[0]
+        case _:
+            return False
+
+
 def stores_anywhere(loop: Loop, target: Target) -> bool:
     """Whether a loop stores by a builtin function, of which the C compiler does not know what it leaves as it is: no
     read is moved out of the loop."""

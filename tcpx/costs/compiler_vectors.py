@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tcpx.costs.compiler_moves import compiled_trips, distance
+from tcpx.costs.compiler_moves import compiled_trips, distance, is_known_count
 from tcpx.costs.visits import Run
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
@@ -24,6 +24,10 @@ INLINE: Final = {
 """The functions that are instructions."""
 _INTERLEAVED: Final = (2, 4, 8)
 """How many elements of a vector each it stores in turn."""
+_CHOICES: Final = {"clamp", "max", "min", "relu", "select", "sign"}
+"""Those of which one of several values is the result."""
+_PEELED: Final = 200
+"""Instructions of a loop that is unrolled (`max-completely-peeled-insns` of gcc)."""
 FEWEST: Final = 8
 """Iterations below which it does not pay."""
 
@@ -45,6 +49,26 @@ def compiled_lanes(run: Run) -> int:
         or _is_interleaved(run, loop, lanes)
     )
     return lanes if is_vectorized else 1
+
+
+def computed_alone(run: Run, lanes: int) -> int:
+    """How many iterations of a loop that the C compiler computes with so many lanes are left over: after vectors, and
+    one of half as many lanes. Few of a known number without choices are unrolled, and share vectors again."""
+    loop = run.loop
+    if loop is None or lanes == 1:
+        return 0
+    inner = compiled_trips(run.trips, run.target, run.sizes)[-1]
+    if inner.loop is not loop or inner.count < FEWEST:
+        return 0
+    rest = inner.count % lanes
+    rest -= lanes // 2 if rest >= lanes // 2 else 0
+    is_unrolled = is_known_count(loop) and rest * len(run.ops) <= _PEELED and not any(map(_chooses, run.ops))
+    return 0 if is_unrolled else rest
+
+
+def _chooses(op: Operation) -> bool:
+    """Whether the C compiler makes branches of an operation on single elements."""
+    return isinstance(op, Elementwise) and not _CHOICES.isdisjoint(_FUNCTION.findall(op.semantics))
 
 
 def _bits(op: Operation) -> int:

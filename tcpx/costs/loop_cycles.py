@@ -16,7 +16,8 @@ class LoopCycles:
     instructions enter the core, `latency` those of `chain`, from what an iteration leaves to what the next one leaves,
     by the names of rows; `through_memory` says that the chain is stored and loaded. `waiting` are those in which
     instructions on vectors wait for operands of the same iteration, together. `bytes` are read and written.
-    `spilled` vectors have no register. `classes` are the cycles that instructions of each class keep a port that
+    `spilled` vectors have no register. `startup` is the part of an iteration in what a loop that the C compiler makes a
+    copy of takes to begin. `classes` are the cycles that instructions of each class keep a port that
     computes; `widest` are the bits of the widest vector."""
 
     ports: Mapping[str, float]
@@ -30,6 +31,7 @@ class LoopCycles:
     classes: Mapping[str, float]
     widest: int
     core: Core
+    startup: float = 0.0
 
     @property
     def load_cycles(self) -> float:
@@ -86,7 +88,7 @@ class LoopCycles:
     @property
     def cycles(self) -> float:
         """Cycles that it takes with all data in the first cache."""
-        return crowded((self.throughput, self.latency), self.core.waiting)
+        return crowded((self.throughput, self.latency), self.core.waiting) + self.startup
 
 
 def crowded(parts: Sequence[float], exponent: float) -> float:

@@ -203,7 +203,7 @@ def _add(timed: TimedRun, losses: Losses, origins: Dependence) -> None:
         total = sum(block.single.values())
         for place, part in block.single.items() if total else ():
             is_combined = block.has_extracts and not block.has_inserts
-            what = "copies" if block.is_copy else "combined" if is_combined else "scalar"
+            what = "copies" if block.is_copy and not found.startup else "combined" if is_combined else "scalar"
             what = "waits" if is_scan(run) and found.latency > found.throughput else what
             losses.lose(what, place, (now - after) * times * part / total)
     elif found.latency > found.throughput:

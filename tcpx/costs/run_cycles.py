@@ -1,10 +1,12 @@
 """Cycles of a run of operations, as compilers make it, and in the form that vectors would give it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import log2, prod
 from typing import Final
 
-from tcpx.costs.compiler_vectors import compiled_lanes, step_of
+from tcpx.costs.compiler_moves import only_copies
+from tcpx.costs.compiler_vectors import compiled_lanes, computed_alone, step_of
 from tcpx.costs.dependence import Dependence
 from tcpx.costs.footprint import Trip
 from tcpx.costs.iteration import block_cycles, loop_cycles
@@ -18,6 +20,8 @@ from tcpx.payload.types import dtype_of
 from tcpx.target.cores import core_named
 
 _WORD: Final = 32
+_COPY: Final = 20.0
+"""Cycles before a copy begins whose length the C compiler does not know, as measured on a Zen 4."""
 REUSED: Final = 8
 """Multiply-adds of a register tile that use one load."""
 
@@ -25,13 +29,19 @@ REUSED: Final = 8
 def run_cycles(run: Run, form: Form = AS_IT_IS) -> LoopCycles:
     """One run, in this form."""
     if run.loop is not None:
-        return loop_cycles(run.loop, run.sizes, run.target, form)
+        found = loop_cycles(run.loop, run.sizes, run.target, form)
+        is_call = form.lanes > 1 and only_copies(run.loop)
+        return replace(found, startup=_COPY / run.trips[-1].count) if is_call else found
     return block_cycles(run.ops, run.sizes, run.target, form)
 
 
-def compiled_form(run: Run) -> Form:
-    """The form that the C compiler gives it."""
-    return Form(compiled_lanes(run))
+def compiled_forms(run: Run) -> Iterator[tuple[Run, Form]]:
+    """The forms that the C compiler gives it: vectors, and the iterations that are left over."""
+    lanes = compiled_lanes(run)
+    alone = run.times * computed_alone(run, lanes) // run.trips[-1].count if run.trips else 0
+    yield run._replace(times=run.times - alone), Form(lanes)
+    if alone:
+        yield run._replace(times=alone, is_first=False), AS_IT_IS
 
 
 def cycles_on_vectors(run: Run, origins: Dependence) -> float:

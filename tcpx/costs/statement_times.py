@@ -9,7 +9,7 @@ from tcpx.costs.compiler_moves import compiled_trips
 from tcpx.costs.footprint import WRITTEN, Sites, Trip, held
 from tcpx.costs.loop_cycles import LoopCycles
 from tcpx.costs.nests import rate_of, times_moved
-from tcpx.costs.run_cycles import compiled_form, run_cycles
+from tcpx.costs.run_cycles import compiled_forms, run_cycles
 from tcpx.costs.vector_forms import Form
 from tcpx.costs.visits import Run, Statement
 from tcpx.payload.diagnostics import Location
@@ -112,8 +112,9 @@ class StatementTime:
 def statement_times(kernel: Iterable[Run], target: Target, threads: int) -> dict[Statement, StatementTime]:
     """The times of the statements of a kernel, in the call of these runs."""
     found: dict[Statement, StatementTime] = {}
-    for run in kernel:
-        _add(run, found.setdefault(run.statement, StatementTime()), threads)
+    for whole in kernel:
+        for run, form in compiled_forms(whole):
+            _add(run, form, found.setdefault(run.statement, StatementTime()), threads)
     core = core_named(target.core)
     (load,) = core.cost("load", target.vector_bits).uses
     for time in found.values():
@@ -143,8 +144,7 @@ def _memory_time(sites: Sites, target: Target, threads: int) -> float:
     return max(sites.traffic(held(size)) / rate_of(target, level) for level, size in levels.items()) / threads
 
 
-def _add(run: Run, time: StatementTime, threads: int) -> None:
-    form = compiled_form(run)
+def _add(run: Run, form: Form, time: StatementTime, threads: int) -> None:
     times = run.times / _shares(run, threads) * prod(most_iterations(trip, run) / trip.count for trip in run.trips)
     timed = TimedRun(run, times, form, run_cycles(run, form))
     time.compute += timed.cycles.cycles * times

@@ -71,6 +71,20 @@ func @f(%x: tensor<500x256xf32>, %p: tensor<256xf32>) -> tensor<500x256xf32> {
   tcp.return(%y)
 }
 """
+GELU = """\
+func @f(%x: tensor<64x700xf32>) -> tensor<64x700xf32> {
+  %y = tcp.gelu(%x) : tensor<64x700xf32>
+  tcp.return(%y)
+}
+"""
+IN_PARTS = """\
+language 2
+schedule s(root: func) {{
+  let y = match one "y" in root
+  let i, j = tile(y, [d0: 1, d1: {columns}]{tail})
+  {vectors}
+}}
+"""
 ALONG_ROWS = (
     BROADCAST.replace("tensor<256xf32>", "tensor<500xf32>").replace("dims = [1]", "dims = [0]").replace("x256", "x250")
 )
@@ -188,10 +202,20 @@ def remarks(payload: str, schedule: str | None = None, target: str = "x86_avx512
         (DISCOUNTED, WIDE_TILES, "padding", "y/n1", 4, 2.0, 5.0),
         (ALONG_ROWS.replace("gelu(%b)", "pow(%b, 0.3)"), PADDED_ROWS, "recomputation", "y/d01", 3, 2.0, 20.0),
         (ALONG_ROWS, PADDED_ROWS, "recomputation", "y/d01", 3, 2.0, 20.0),
+        (GELU, IN_PARTS.format(columns=20, tail="", vectors=""), "scalar", "y/d01", 2, 1.7, 5.0),
+        (
+            GELU.replace("64x", "256x").replace("gelu", "sigmoid"),
+            IN_PARTS.format(columns=16, tail=", tail: pad", vectors=""),
+            "scalar",
+            "y/d01",
+            2,
+            1.7,
+            5.0,
+        ),
     ],
     ids=["padding", "recomputed tiles", "in each iteration", "broadcast", "constant", "bytes", "running sum", "steps",
-         "passes", "scalar", "rows at a power of two", "broadcast and number", "temporary of padding", "broadcast in a branch",
-         "broadcast beside masked stores"],
+         "passes", "scalar", "rows at a power of two", "broadcast and number", "temporary of padding",
+         "broadcast in a branch", "broadcast beside masked stores", "left over by vectors", "copies of padded tiles"],
 )  # fmt: skip
 def test_slow_statements_are_named(
     payload: str, schedule: str | None, cause: str, statement: str, line: int, least: float, most: float
@@ -245,6 +269,14 @@ def test_what_the_compiler_moves_out_of_a_loop_is_computed_once(function: str) -
 
 def test_vectors_that_divide_rows_have_no_masked_store_that_keeps_reads_in_the_loop() -> None:
     assert remarks(ALONG_ROWS.replace("500x250", "500x256"), ROW_BY_ROW.format(tail="")) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "columns", "vectors"), [("gelu", "28", "vectorize(j)"), ("gelu", "28 * 25", ""), ("sqrt", "20", "")]
+)
+def test_few_elements_that_vectors_leave_over_are_no_remark(function: str, columns: str, vectors: str) -> None:
+    payload = GELU.replace("gelu", function).replace("64x", "256x")
+    assert remarks(payload, IN_PARTS.format(columns=columns, tail="", vectors=vectors)) == []
 
 
 def test_a_cause_is_named_for_its_own_part_of_the_time() -> None:
