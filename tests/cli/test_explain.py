@@ -268,7 +268,7 @@ def test_what_ran_is_named_and_what_the_library_has_for_others_is_counted(
     assert "never ran" not in done.out
     end = done.out.partition("\nran:\n")[2]
     assert end.startswith(
-        "  default.tcps: default, rest\n  attention.tcps: masks, attention\n"
+        "  default.tcps: default, whole, rest\n  attention.tcps: masks, attention\n"
         "  contractions.tcps: read_as_stored, read_untransposed, widen_left, as_matrices, with_epilogue, "
     )
     assert "\n  panel_gemm.tcps: tile_gemm\n" in end
