@@ -101,11 +101,6 @@ class Tile:
         beyond = [lower_bound(place - extent) for place in places]
         return any(b is not None and b < 0 for b in most) or any(b is not None and b >= 0 for b in beyond)
 
-    def within(self, shape: Sequence[Dim]) -> Tile:
-        """The same elements of a source of this shape: along a dim of one index, they begin at 0."""
-        offsets = [0 if extent == 1 else offset for extent, offset in zip(shape, self.offsets, strict=True)]
-        return self if offsets == list(self.offsets) else Tile(tuple(offsets), self.sizes, self.strides, self.dropped)
-
     def rising(self) -> Tile:
         """Its elements in an order in which no stride is negative; of an empty dim, nothing."""
         if all(not isinstance(stride, int) or stride >= 0 for stride in self.strides):

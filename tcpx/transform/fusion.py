@@ -740,8 +740,7 @@ def _pull_at(
             if value in producer.results:
                 rewriter.set_operand(user, index, made.results[producer.results.index(value)])
         return
-    target, source = _replaced(user), user.source
-    part = user.subset.within(shape_of(source.type))
+    target, source, part = _replaced(user), user.source, user.subset
     shape = shape_of(target.results[0].type)
     if part.has_steps:
         ctx.warn(

@@ -225,7 +225,8 @@ def test_a_study_records_the_functions(tmp_path: Path) -> None:
         {"s/%1/layer.mr": study.params["s/pr0/layer.mr"]},
     )
     kernel = tcpx.compile(net(3), PLAIN, target=TARGET, tuned=path)
-    assert steps(kernel, "r0") == [study.params["s/pr0/layer.mr"]]
+    mr = study.params["s/pr0/layer.mr"]
+    assert steps(kernel, "r0") == ([mr] if mr != 1 else [])  # a step of 1 is `++`
 
 
 def test_the_default_schedule_has_knobs() -> None:
