@@ -4,6 +4,7 @@ reductions, and the chains of them that people write, in vectors, beside the eva
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isqrt, prod
