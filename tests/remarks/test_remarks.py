@@ -113,6 +113,12 @@ schedule s(root: func) {
 }
 """
 NOTHING = "language 2\nschedule s(root: func) { print(root) }\n"
+POOLING = """\
+func @f(%x: tensor<1x30x30x64xf32>) -> tensor<1x28x28x64xf32> {{
+  %y = tcp.pooling(%x) {{window = [3, 3], dims = [1, 2], kind = "{kind}"}} : tensor<1x28x28x64xf32>
+  tcp.return(%y)
+}}
+"""
 RUNNING_SUM = """\
 func @f(%x: tensor<20x2000xf32>) -> tensor<20x2000xf32> {
   %r, %s = tcp.cumsum(%x) {dim = 1} : tensor<20x2000xf32>, tensor<20xf32>
@@ -285,16 +291,22 @@ def test_a_cause_is_named_for_its_own_part_of_the_time() -> None:
     assert "at a distance of a power of two" in remark.message
 
 
+@pytest.mark.parametrize("kind", ["sum", "max"])
+def test_short_chains_of_windows_overlap(kind: str) -> None:
+    """Nine steps each: 30 k and 48 k cycles on a Zen 4, where one after the other would be 92 k and 204 k."""
+    assert remarks(POOLING.format(kind=kind), target="zen4") == []
+
+
 def test_the_whole_text_of_a_remark() -> None:
     (remark,) = remarks(RUNNING_SUM)
     assert remark.render() == (
-        "warning: `r/d0` waits for the result of the operation before: without that, the kernel would be 5.1 times as "
+        "warning: `r/d0` waits for the result of the operation before: without that, the kernel would be 4.7 times as "
         "fast\n"
         "  --> <text>:2:3 (payload)\n"
         "    2 |   %r, %s = tcp.cumsum(%x) {dim = 1} : tensor<20x2000xf32>, tensor<20xf32>\n"
         "      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "  required: results that do not depend on each other\n"
-        "  found: 80% of the time of its instructions\n"
+        "  found: 79% of the time of its instructions\n"
         "  hint: compute several rows, or parts of a sum, side by side: a larger tile, or `unroll_and_jam`"
     )
 
