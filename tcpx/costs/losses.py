@@ -53,6 +53,8 @@ class Losses:
     gathers: float = 0.0
     """The time of reads at indices, which take it in any form."""
     copied_bytes: float = 0.0
+    constant_bytes: float = 0.0
+    """Those of what is computed of constants alone, and used with arguments: as they would be stored."""
     lanes: float = 0.0
     """The lanes of accesses that leave some out."""
     begun_lanes: float = 0.0
@@ -268,8 +270,20 @@ def _block_of(run: Run, losses: Losses, origins: Dependence) -> _Block:
             losses.widest = max(losses.widest, dtype_of(op.subset_of.type).bits)
         if op.operands and not is_splat(op):
             block.add(op, run, origins.of(op))
+            losses.constant_bytes += _constant_bytes(op, run, origins) if run.is_first else 0.0
     _note_in_place(run, losses)
     return block
+
+
+def _constant_bytes(op: Operation, run: Run, origins: Dependence) -> float:
+    """The bytes of the results of an operation in all loops, if constants alone give them, and arguments use them."""
+    origin = origins.of(op)
+    if not op.results or isinstance(op, OnSubset) or origin & ARGUMENTS or origin <= ARRAYS:
+        return 0.0
+    if not any(user.results and origins.of(user) & ARGUMENTS for user in op.result.users):
+        return 0.0
+    count = prod(trip.count for trip in run.trips if origin & origins.bit(trip.name))
+    return count * lanes_of(op.result) * dtype_of(op.result.type).bytes
 
 
 def _note_in_place(run: Run, losses: Losses) -> None:

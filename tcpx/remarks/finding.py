@@ -322,7 +322,10 @@ class _Judged:
             part = min(1.0, self.losses.constant / self.time.compute)
             place = max(constant, key=lambda place: constant[place])
             text = f"{part:.0%} of the time of the statement"
-            after = self.time.total * (1 - part) - self._feeding()
+            touched = max(1, self.time.sites.footprint())
+            read = self.time.least_memory * (1 + self.losses.constant_bytes / touched)
+            least = read if self.losses.constant_bytes else 0.0
+            after = max(self.time.total * (1 - part), least) - self._feeding()
             yield Candidate(causes.CONSTANT_WORK, place, after, text)
 
     def _feeding(self) -> float:
