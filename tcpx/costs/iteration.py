@@ -96,7 +96,7 @@ class _Iteration:
     def cycles(self, sizes: Mapping[str, int]) -> LoopCycles:
         loop = self.loop
         if loop is None:
-            return self._result(0, sizes)
+            return self._result(0)
         self.kept = kept_in_registers(loop, self.target, sizes)
         self.stores_anywhere = stores_anywhere(loop, self.target)
         for number, dest in enumerate(loop.destinations):
@@ -105,13 +105,13 @@ class _Iteration:
                 self.chains.begin(dest, number)
         self._visit(loop.body, sizes)
         self._control(loop)
-        return self._result(self._spill(loop), sizes)
+        return self._result(self._spill(loop))
 
     def straight(self, ops: Sequence[Operation], sizes: Mapping[str, int]) -> LoopCycles:
         for op in ops:
             self.varying.update(op.results)
         self._operations(ops, sizes)
-        return self._result(0, sizes)
+        return self._result(0)
 
     # operations
 
@@ -343,8 +343,8 @@ class _Iteration:
         self._use("store", self.target.vector_bits, stored, stored)
         return stored
 
-    def _result(self, spilled: int, sizes: Mapping[str, int]) -> LoopCycles:
-        latency, chain, through_memory = self.chains.longest(sizes)
+    def _result(self, spilled: int) -> LoopCycles:
+        latency, chain, through_memory = self.chains.longest()
         return LoopCycles(
             ports=cycles_by_port(self.pressure),
             entry=self.places / self.uses.core.width,

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tcpx.costs.chain_starts import part_alone
 from tcpx.costs.chains import slowest_cycle
 from tcpx.costs.memory_operands import Placed
 from tcpx.costs.row_uses import MEMORY, RowUses
@@ -46,8 +45,6 @@ class Chains:
     repeated: Mapping[Value, Value]
     waiting: float = 0.0
     """Cycles for which instructions on vectors wait for operands of this iteration, together."""
-    carried: float = 0.0
-    """Instructions that wait for what the iteration before leaves."""
     depths: dict[Value, float] = field(default_factory=dict[Value, float])
     """Cycles from the start of an iteration to values, if nothing else delays them."""
     waits: dict[Value, Waits] = field(default_factory=dict[Value, Waits])
@@ -72,11 +69,9 @@ class Chains:
         """Whether a buffer is one that is written."""
         return _root(value) in self.written
 
-    def longest(self, sizes: Mapping[str, int]) -> tuple[float, tuple[str, ...], bool]:
+    def longest(self) -> tuple[float, tuple[str, ...], bool]:
         """The cycles of the chain that takes longest, its rows, and whether it leads through memory."""
         latency, cycle = slowest_cycle({pair: held[0] for pair, held in self.edges.items()})
-        if self.loop is not None and cycle and isinstance(cycle[0], int):
-            latency *= part_alone(self.loop, cycle[0], self.carried, self.uses.core.window, sizes)
         chain: list[str] = []
         for start, end in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True):
             chain += self.edges[start, end][1]
@@ -97,7 +92,6 @@ class Chains:
             found[read] = float(self.uses.core.forward), ()
         if found and op.results:
             self.waits[op.results[0]] = found
-            self.carried += sum(step.name not in MEMORY for step, _ in self.uses.of(row).steps)
 
     def _deepen(self, op: Operation, row: InstructionRow, placed: Placed) -> None:
         """How long after the start of the iteration its results are there, and its instructions on vectors start."""

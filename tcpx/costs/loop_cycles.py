@@ -14,11 +14,11 @@ DIVIDER: Final = "div"
 class LoopCycles:
     """An iteration of an innermost loop. `ports` are the cycles that each port is busy, `entry` those in which its
     instructions enter the core, `latency` those of `chain`, from what an iteration leaves to what the next one leaves,
-    by the names of rows, as far as next runs of the loop do not overlap it; `through_memory` says that the chain is
-    stored and loaded. `waiting` are those in which instructions on vectors wait for operands of the same iteration,
-    together. `bytes` are read and written. `spilled` vectors have no register. `startup` is the part of an iteration in
-    what a loop that the C compiler makes a copy of takes to begin. `classes` are the cycles that instructions of each
-    class keep a port that computes; `widest` are the bits of the widest vector."""
+    by the names of rows; `through_memory` says that the chain is stored and loaded. `waiting` are those in which
+    instructions on vectors wait for operands of the same iteration, together. `bytes` are read and written.
+    `spilled` vectors have no register. `startup` is the part of an iteration in what a loop that the C compiler makes a
+    copy of takes to begin. `classes` are the cycles that instructions of each class keep a port that
+    computes; `widest` are the bits of the widest vector."""
 
     ports: Mapping[str, float]
     entry: float

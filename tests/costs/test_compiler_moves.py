@@ -43,8 +43,7 @@ def test_accumulators_in_memory_stay_in_registers() -> None:
     payload = PRODUCT.format(m=128, n=128, k=128)
     hoisted, moved = (longest(payload, text.format(m=8, n=32), "zen4") for text in (TILE, IN_MEMORY))
     assert not moved.iteration.through_memory
-    assert moved.iteration.throughput == pytest.approx(hoisted.iteration.throughput)
-    assert moved.iteration.latency < moved.iteration.throughput / 2
+    assert moved.iteration.cycles == pytest.approx(hoisted.iteration.cycles)
 
 
 def test_rows_at_a_distance_that_is_not_known_stay_in_memory() -> None:

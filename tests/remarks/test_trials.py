@@ -307,7 +307,7 @@ def test_rows_of_another_loop_are_not(old: str, new: str) -> None:
 
 
 BODY = """\
-func @f(%x: tensor<64x96xf32>, %a: tensor<96x10xf32>, %z: tensor<64x10xf32>) -> tensor<64xf32> {
+func @f(%x: tensor<64x96xf32>, %a: tensor<96x80xf32>, %z: tensor<64x80xf32>) -> tensor<64xf32> {
   %y = tcp.generic(%x, %a, %z) {iterators = [["b", "parallel"], ["i", "reduction"], ["j", "reduction"]],
       maps = [[b, i], [i, j], [b, j], [b]], combiner = "tcp.add"} ({ (%e: f32, %f: f32, %g: f32, %acc: f32):
     %h = tcp.const {value = 0.5} : f32
@@ -330,7 +330,7 @@ def test_a_body_of_products_becomes_contractions() -> None:
         "%y.0.k = tcp.sub(%x, 0.5) : tensor<64x96xf32>\n"
         "%y.0.l = tcp.abs(%y.0.k) : tensor<64x96xf32>\n"
         '%y.part1 = tcp.contract(%y.0.l, %a) {lhs = ["b", "i"], rhs = ["i", "j"], out = ["b", "j"]} : '
-        "tensor<64x10xf32>\n"
+        "tensor<64x80xf32>\n"
         '%y = tcp.contract(%y.part1, %z) {lhs = ["b", "j"], rhs = ["b", "j"], out = ["b"]} : tensor<64xf32>'
     )
     mended = followed(Texts(BODY, None), remark)
