@@ -373,5 +373,5 @@ def _lines(op: Operation, sizes: Mapping[str, int]) -> int:
     tile = op.attributes.get("subset")
     if not isinstance(tile, Tile):
         return 1
-    *rows, columns = (max(1, evaluate(size, sizes)) for size in tile.sizes)
+    *rows, columns = (1, *(max(1, evaluate(size, sizes)) for size in tile.sizes))
     return prod(rows) * -(-columns * dtype_of(op.operands[-1].type).bits // _LINE_BITS)
