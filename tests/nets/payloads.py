@@ -21,7 +21,7 @@ from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, Return, Yield
 from tcpx.payload.ops.indexing import Iota
 from tcpx.payload.ops.movement import Broadcast, Fill
-from tcpx.payload.ops.normalization import Softmax
+from tcpx.payload.ops.normalization import LayerNorm, Softmax
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.ops.scan import CumMax
 from tcpx.payload.ops.select import GreaterEqual, Select
@@ -200,7 +200,7 @@ class RandomPayload:
     def _add_rows(self) -> None:
         """The powers of rows below their maximum, summed; the rows over that, negated: it is sums and a quotient that
         may be moved. The largest up to each element: a scan. The sums of rows up to their diagonal, and a softmax of
-        what is there."""
+        what is there. A norm of two groups of rows."""
         m, n = (self._extent(new=True) for _ in range(2))
         x, row = self._value(TensorType((m, n), f32)), TensorType((m,), f32)
         largest = self._append(ReduceMax([x], [row], {"dims": (1,)}))
@@ -214,6 +214,8 @@ class RandomPayload:
         self._append(Add([negated, weights], [x.type]))
         self._append(CumMax([x], [x.type, row], {"dim": 1}))
         self._append(ReduceSum([self._behind(x, 0.0)], [row], {"dims": (1,)}))
+        groups = TensorType((6, n), f32)
+        self._append(LayerNorm([self._value(groups)], [groups], {"dims": (0, 1), "parts": (2, 1)}))
 
     def _behind(self, x: Value, number: float) -> Value:
         """The elements up to the diagonal, and a number."""
