@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tcpx.costs.compiler_moves import compiled_trips, distance, is_known_count
+from tcpx.costs.compiler_moves import distance, is_known_count
+from tcpx.costs.footprint import Trip
 from tcpx.costs.visits import Run
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
@@ -32,8 +33,9 @@ FEWEST: Final = 8
 """Iterations below which it does not pay."""
 
 
-def compiled_lanes(run: Run) -> int:
-    """How many iterations of the innermost loop of a run, or of the loop round it, the C compiler computes at once."""
+def compiled_lanes(run: Run, trips: tuple[Trip, ...]) -> int:
+    """How many iterations of the innermost loop of a run, or of the loop round it, the C compiler computes at once;
+    `trips` are its loops in the order in which the compiler has them."""
     loop = run.loop
     if loop is None or any(op.regions or isinstance(op, Bind) or op.callee is not None for op in loop.body.ops):
         return 1
@@ -41,7 +43,6 @@ def compiled_lanes(run: Run) -> int:
     lanes = run.target.vector_bits // max(map(_bits, typed), default=run.target.vector_bits)
     if lanes == 1:
         return 1
-    trips = compiled_trips(run.trips, run.target, run.sizes)
     inner = trips[-1].loop
     is_vectorized = (
         (isinstance(inner, Loop) and _is_vectorized(run._replace(trips=trips), inner))
@@ -51,14 +52,12 @@ def compiled_lanes(run: Run) -> int:
     return lanes if is_vectorized else 1
 
 
-def computed_alone(run: Run, lanes: int) -> int:
+def computed_alone(run: Run, lanes: int, inner: Trip) -> int:
     """How many iterations of a loop that the C compiler computes with so many lanes are left over: after vectors, and
-    one of half as many lanes. Few of a known number without choices are unrolled, and share vectors again."""
+    one of half as many lanes. Few of a known number without choices are unrolled, and share vectors again. `inner` is
+    the loop that the compiler has innermost."""
     loop = run.loop
-    if loop is None or lanes == 1:
-        return 0
-    inner = compiled_trips(run.trips, run.target, run.sizes)[-1]
-    if inner.loop is not loop or inner.count < FEWEST:
+    if loop is None or lanes == 1 or inner.loop is not loop or inner.count < FEWEST:
         return 0
     rest = inner.count % lanes
     rest -= lanes // 2 if rest >= lanes // 2 else 0

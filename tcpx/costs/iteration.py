@@ -332,8 +332,8 @@ class _Iteration:
         """Vectors for which there is no register, so that they are stored and loaded; those that do not change are
         operands in memory."""
         folded = {op.results[0] for op in self.rows if self.operands.copies(op)}
-        stored = {op.operands[0] for op in self.kept if not op.results}
-        needed = Registers(loop, self.rows, self.varying, self.repeated, folded, stored).needed()
+        written_after = {op.operands[0] for op in self.kept if not op.results}
+        needed = Registers(loop, self.rows, self.varying, self.repeated, folded, written_after).needed()
         spilled = max(0, needed.most - self.target.vector_registers)
         stored = max(0, spilled - needed.constant)
         if self.has_calls:  # a function of C's library keeps no vector

@@ -35,10 +35,11 @@ def run_cycles(run: Run, form: Form = AS_IT_IS) -> LoopCycles:
     return block_cycles(run.ops, run.sizes, run.target, form)
 
 
-def compiled_forms(run: Run) -> Iterator[tuple[Run, Form]]:
-    """The forms that the C compiler gives it: vectors, and the iterations that are left over."""
-    lanes = compiled_lanes(run)
-    alone = run.times * computed_alone(run, lanes) // run.trips[-1].count if run.trips else 0
+def compiled_forms(run: Run, trips: tuple[Trip, ...]) -> Iterator[tuple[Run, Form]]:
+    """The forms that the C compiler gives it: vectors, and the iterations that are left over. `trips` are its loops in
+    the order in which the compiler has them."""
+    lanes = compiled_lanes(run, trips)
+    alone = run.times * computed_alone(run, lanes, trips[-1]) // run.trips[-1].count if trips else 0
     yield run._replace(times=run.times - alone), Form(lanes)
     if alone:
         yield run._replace(times=alone, is_first=False), AS_IT_IS

@@ -113,8 +113,9 @@ def statement_times(kernel: Iterable[Run], target: Target, threads: int) -> dict
     """The times of the statements of a kernel, in the call of these runs."""
     found: dict[Statement, StatementTime] = {}
     for whole in kernel:
-        for run, form in compiled_forms(whole):
-            _add(run, form, found.setdefault(run.statement, StatementTime()), threads)
+        trips = compiled_trips(whole.trips, target, whole.sizes)
+        for run, form in compiled_forms(whole, trips):
+            _add(run, form, trips, found.setdefault(run.statement, StatementTime()), threads)
     core = core_named(target.core)
     (load,) = core.cost("load", target.vector_bits).uses
     for time in found.values():
@@ -144,12 +145,11 @@ def _memory_time(sites: Sites, target: Target, threads: int) -> float:
     return max(sites.traffic(held(size)) / rate_of(target, level) for level, size in levels.items()) / threads
 
 
-def _add(run: Run, form: Form, time: StatementTime, threads: int) -> None:
+def _add(run: Run, form: Form, trips: tuple[Trip, ...], time: StatementTime, threads: int) -> None:
     times = run.times / _shares(run, threads) * prod(most_iterations(trip, run) / trip.count for trip in run.trips)
     timed = TimedRun(run, times, form, run_cycles(run, form))
     time.compute += timed.cycles.cycles * times
     time.runs.append(timed)
-    trips = compiled_trips(run.trips, run.target, run.sizes)
     for op in run.ops:
         if isinstance(op, OnSubset) and not isinstance(op, StYield):
             for k, (value, tile) in enumerate(op.accesses if run.is_first else ()):

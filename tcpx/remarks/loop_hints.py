@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Operation
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield
 from tcpx.payload.ops.movement import Broadcast, Fill
@@ -135,7 +135,7 @@ def _lines_of(place: Location | None) -> range:
 
 def _invariant(loop: Loop) -> list[Operation]:
     """The operations in the body of a loop that compute the same in each iteration."""
-    varying: set[Value] = {value for block in (loop.body,) for value in block.args}
+    varying = set(loop.body.args)
     variable = re.compile(rf"(?<![\w.]){re.escape(loop.var.name)}(?![\w.])")
     found: list[Operation] = []
     for op in loop.body.ops:
