@@ -12,7 +12,7 @@ from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.linear import are_contradictory
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Mod, Size, Symbol, Var, product, total
-from tcpx.payload.size_substitution import simplify, with_facts
+from tcpx.payload.size_substitution import Substitution, simplify, with_facts
 from tcpx.payload.size_traversal import as_symbol, symbols
 
 REMEMBERED: Final = 2**10
@@ -84,16 +84,20 @@ class Facts:
         """Sizes that the facts say are at least 0, such as 48 - M * N."""
         return [size for c in self._holding.comparisons for size in c.not_negative()]
 
-    def implied(self) -> Sequence[Predicate]:
-        """What they say of the arguments of minima and maxima, and of multiples: a minimum is at most each argument,
-        and 16 * n is never between 0 and 16."""
+    def substitute(self, mapping: Substitution) -> Facts:
+        """The same facts of other symbols and loop variables."""
+        return Facts([self._holding.substitute(mapping)])
+
+    def with_implied(self) -> Facts:
+        """The same facts with what they say of the arguments of minima and maxima, and of multiples: a minimum is at
+        most each argument, and 16 * n is never between 0 and 16."""
         found = dict.fromkeys(self._not_negative)
         pending = list(found)
         while pending:
             parts = [part for part in _arguments(pending.pop()) if part not in found]
             found |= dict.fromkeys(parts)
             pending += parts
-        return [Predicate.of("<=", 0, _rounded(size)) for size in found]
+        return Facts([self._holding, *(Predicate.of("<=", 0, _rounded(size)) for size in found)])
 
     def decide(self, predicate: Predicate) -> bool | None:
         """True or False if the predicate does or does not hold wherever the facts do, else None."""

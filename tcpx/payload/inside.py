@@ -83,17 +83,17 @@ def _missing(
 
     if all(any(map(is_known, need)) for need in _needs(places, is_known)):
         return (), known
-    running = _in_iterations(op)
+    running = _in_iterations(op, idle)
     places = Places(*(substitute(size, running) for size in places))
-    holding = _where_it_is_used(op, tile.sizes[dim], idle)
-    facts = _facts(op, holding)
+    facts = facts_if(op, _where_it_is_used(op, tile.sizes[dim], idle)).substitute(running).with_implied()
     return [need[0] for need in _needs(places, facts.prove) if not any(map(facts.prove, need))], facts
 
 
-def _in_iterations(op: OnSubset) -> Substitution:
-    """The variables of the loops round an operation, as they are where these have an iteration."""
+def _in_iterations(op: OnSubset, idle: Loop | None) -> Substitution:
+    """The variables of the loops round an operation, but for one that may be `idle`, as they are where these have an
+    iteration."""
     found: dict[Symbol | Var, Dim] = {}
-    for var in reversed(_variables_round(op)):
+    for var in reversed(_running(op, idle)):
         lower, upper, step = (substitute(d, found) for d in (var.lower, var.upper, var.step))
         last = where_positive(upper) if lower == 0 else upper
         is_once = is_less_equal(last - lower, step) is True
@@ -101,9 +101,10 @@ def _in_iterations(op: OnSubset) -> Substitution:
     return found
 
 
-def _variables_round(op: OnSubset) -> Sequence[Var]:
-    """The variables of the loops round an operation, innermost first."""
-    return [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
+def _running(op: OnSubset, idle: Loop | None) -> Sequence[Var]:
+    """The variables of the loops round an operation, innermost first, but for one that may be `idle`."""
+    found = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
+    return [var for var in found if idle is None or var.name != idle.var.name]
 
 
 def _needs(places: Places, holds: Callable[[Predicate], bool]) -> Sequence[Sequence[Predicate]]:
@@ -140,17 +141,11 @@ def _without_whole_rests(place: Dim, holds: Callable[[Predicate], bool]) -> Dim:
 def _where_it_is_used(op: OnSubset, size: Dim, idle: Loop | None) -> Sequence[Predicate]:
     """What holds where there is a place: the loops round an operation have an iteration, but for one that may be
     `idle`, and the dim has an element."""
-    running = [v for v in _variables_round(op) if idle is None or v.name != idle.var.name]
-    holding = [Predicate.of("<=", 1, size), *(Predicate.of("<", v.lower, v.upper) for v in running)]
+    holding = [Predicate.of("<=", 1, size), *(Predicate.of("<", v.lower, v.upper) for v in _running(op, idle))]
     for alternatives in _demanded(op):
         possible = [condition for condition in alternatives if facts_if(op, holding).allow(condition)]
         holding += possible if len(possible) == 1 else []
     return holding
-
-
-def _facts(op: OnSubset, holding: Sequence[Predicate]) -> Facts:
-    """What holds where an operation stands and these do, with what follows from it."""
-    return facts_if(op, [*holding, *facts_if(op, holding).implied()])
 
 
 def _demanded(op: OnSubset) -> Iterator[Sequence[Predicate]]:

@@ -2,7 +2,8 @@
 
 One query rewrites its expression to the proof form (`proof_form.py`), then looks for the greatest provable lower
 bound: loop variables go first, innermost first, by monotone substitution of their first or last value; then symbols;
-`min` is split into its alternatives; `floordiv(a, b)` is replaced by (a - b + 1)/b <= . <= a/b or by its own range.
+`min` is split into its alternatives; `floordiv(a, b)` is replaced by (a - b + 1)/b <= . <= a/b or by its own range, the
+difference of two quotients by one divisor by the quotient of the difference.
 The work of a query is capped; beyond the cap the answer is "unknown", never wrong.
 """
 
@@ -86,10 +87,11 @@ class Query:
                 eliminated = self._without_symbol(d, leaf)
                 if eliminated is not None:
                     return self.lower(eliminated)
+        paired = self._without_pairs_of_quotients(d)
         smallest = _first_min(d)
         if smallest is not None:
-            return self._split_min(d, smallest)
-        best = self._interval(d)
+            return _greatest(paired, self._split_min(d, smallest))
+        best = _greatest(paired, self._interval(d))
         quotient = max((a for a in atoms(d) if isinstance(a, FloorDiv)), key=_weight, default=None)
         if quotient is not None:
             best = _greatest(best, self._relate_floor(d, quotient))
@@ -130,6 +132,17 @@ class Query:
         if self._direction(d, smallest) == -1:
             return max(known, default=None)
         return min(known) if len(known) == len(bounds) else None
+
+    def _without_pairs_of_quotients(self, d: Size) -> int | None:
+        """A lower bound by floordiv(a, m) - floordiv(b, m) >= floordiv(a - b, m); None where no two such are in d."""
+        quotients = [(m[0], c) for m, c in d.terms if len(m) == 1 and isinstance(m[0], FloorDiv)]
+        for added, c in quotients:
+            for taken, other in quotients:
+                if c > 0 > other and added.rhs == taken.rhs:
+                    common = min(c, -other)
+                    apart = floor_form(added.lhs - taken.lhs, added.rhs) - added.size() + taken.size()
+                    return self.lower(d + common * apart)
+        return None
 
     def _relate_floor(self, d: Size, quotient: FloorDiv) -> int | None:
         """A lower bound by b * q in a - b + 1 .. a, and by the range of q alone, for q = floordiv(a, b)."""

@@ -26,6 +26,19 @@ NEST = """  %y = gml_st.for %i in 0 to N step 4 (%d = %z) {
     gml_st.yield(%made, %d) tile [%i, 0] [min(4, N - %i), D]
   } : tensor<[N]x[D]xf32>"""
 
+BLOCK = "max(1, ceildiv(N, 2))"
+TILE = f"min(N - %i, {BLOCK})"
+WHOLE = f"0 to N - mod(N, {BLOCK}) step {BLOCK}"
+TAIL = f"""  %y = gml_st.for %i in {WHOLE} (%d = %z) {{
+    %part = gml_st.materialize(%d) tile [%i, 0] [{TILE}, D] : tensor<[{TILE}]x[D]xf32>
+    %made = gml_st.for %j in {TILE} - mod({TILE}, 2) to {TILE} step 2 (%e = %part) {{
+      %p = gml_st.materialize(%x) tile [%i + {TILE} - mod({TILE}, REST), 0] [1, D] : {ROW}
+      gml_st.yield(%p, %e) tile [{TILE} - mod({TILE}, 2), 0] [1, D]
+    }} : tensor<[{TILE}]x[D]xf32>
+    gml_st.yield(%made, %d) tile [%i, 0] [{TILE}, D]
+  }} : tensor<[N]x[D]xf32>"""
+"""Rows that are left over within tiles, in the loop of the tiles that are whole."""
+
 
 def looped(body: str, over: str = "0 to N step 1", head: str = HEAD) -> str:
     return f"{head}  %y = gml_st.for %i in {over} (%d = %z) {{\n    {body}\n  }} : tensor<[N]x[D]xf32>{END}"
@@ -133,6 +146,13 @@ REFUSED = {
         "tile [0, 0] [8, D]",
         SAY.format("8 <= N"),
     ),
+    "a tail by another step than the loop has": (
+        f"{HEAD}{TAIL.replace('REST', '3')}{END}",
+        "%p (gml_st.materialize): nothing says that the subset stays inside of %x in dim 0",
+        f"%i + {TILE} - mod({TILE}, 3) + 1 <= N: {OF_X}",
+        f"tile [%i + {TILE} - mod({TILE}, 3), 0] [1, D]",
+        WHERE.format(f"%i + {TILE} - mod({TILE}, 3) + 1 <= N"),
+    ),
     "the part of a filter": (
         looped(
             "%at = gml_st.materialize(%ix) tile [%i] [4] : tensor<4xsi64>\n"
@@ -202,6 +222,11 @@ ACCEPTED = {
         "N - mod(N, 2) to N step 2",
     ),
     "in a loop of a loop": f"{HEAD}{NEST.replace('PLACE', '%i + %j')}{END}",
+    "a tail in a loop of whole tiles": f"{HEAD}{TAIL.replace('REST', '2')}{END}",
+    "a tail in a loop of whole tiles, by a branch": looped(
+        f"gml_st.if 1 <= mod({TILE}, 2) {{\n"
+        f"{moved(f'%i + {TILE} - mod({TILE}, 2)', f'%i + {TILE} - mod({TILE}, 2)')}\n}}", WHOLE,
+    ),
 }  # fmt: skip
 SIZES = ((0, 3), (1, 1), (4, 5), (5, 5), (8, 16), (13, 17))
 

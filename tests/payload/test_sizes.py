@@ -600,3 +600,35 @@ def test_the_ends_of_sums_are_what_a_proof_finds() -> None:
         assert (lower_bound(size), upper_bound(size)) == (low, high), to_text(size)
         below, above = high is not None and high < 0, low is not None and low >= 0
         assert is_less_equal(0, size) is (True if above else False if below else None), to_text(size)
+
+
+# ---------------------------------------------------------------- differences of quotients
+
+
+@pytest.mark.parametrize("step", [Symbol("s", 1).size(), ceildiv(K, 2), maximum(1, ceildiv(K, 2))])
+def test_quotients_by_one_size_differ_by_that_of_the_difference(step: Dim) -> None:
+    """The index of a whole tile is one of the tiles that there are: floor(K / s) <= ceil(K / s)."""
+    whole = Var("i", 0, K - mod(K, step), step)
+    assert is_less_equal(floordiv(K, step), ceildiv(K, step)) is True
+    assert is_less(floordiv(whole, step), ceildiv(K, step)) is True
+    assert is_less(ceildiv(K, step), floordiv(whole, step)) is False
+    assert is_less_equal(ceildiv(K, step), floordiv(K, step)) is None
+    assert is_less(floordiv(whole, step) + 1, ceildiv(K, step)) is None
+    assert lower_bound(ceildiv(M + N, step) - floordiv(M, step) - floordiv(N, step)) == 0
+    assert lower_bound(2 * floordiv(M + step, step) - 3 * floordiv(M, step) + floordiv(N, step)) is None
+
+
+def test_random_differences_of_quotients() -> None:
+    """What is proved of two quotients by one size holds for all sizes."""
+    draw, proved = random.Random(2), 0
+    for _ in range(200):
+        step = draw.choice([Symbol("s", 1).size(), ceildiv(K + 1, 2)])
+        a, b = ({"M": draw.randint(0, 2), "s": draw.randint(-1, 1), "": draw.randint(-2, 2)} for _ in range(2))
+        first, second = (floordiv(x["M"] * M + x["s"] * step + x[""], step) for x in (a, b))
+        size = draw.randint(1, 2) * first - draw.randint(1, 2) * second + draw.randint(0, 1) * M
+        low, high = lower_bound(size), upper_bound(size)
+        values = [evaluate(size, {"M": m, "K": s, "s": s}) for m in range(12) for s in range(1, 8)]
+        assert low is None or low <= min(values), to_text(size)
+        assert high is None or high >= max(values), to_text(size)
+        proved += low is not None or high is not None
+    assert proved >= 100
