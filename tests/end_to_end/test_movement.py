@@ -49,7 +49,14 @@ func @f(%x: tensor<[N]x37xf32>, %b: tensor<[N]xf32>) -> tensor<37x[N]xf32> symbo
   tcp.return(%z)
 }
 """
-CASES = [(FUSED, {"N": 0}), (FUSED, {"N": 53}), *drawn_transposes(44)]
+OPERATIONS = ("add", "max", "sub", "min")
+CHAIN = [
+    f"  %z{k} = tcp.{OPERATIONS[k % 4]}(%z{k - 1 or ''}, {('%bias', '%y')[k % 2]}) : tensor<37x[N]xf32>\n"
+    for k in range(1, 17)
+]
+LONG = FUSED.replace("%z)", "%z16)").replace("  tcp.return", "".join(CHAIN) + "  tcp.return")
+"""A transpose and more operations after it than are computed in registers."""
+CASES = [(LONG, {"N": 5}), (LONG, {"N": 53}), (FUSED, {"N": 0}), (FUSED, {"N": 53}), *drawn_transposes(44)]
 PER_CHUNK = 6
 
 
@@ -64,6 +71,14 @@ def test_numbers(target: Target, chunk: int) -> None:
         assert not [remark for remark in kernel.remarks if not remark.factor], f"{text}{kernel.remarks}"
         arrays = tcpx.random_inputs(module, sizes=sizes)
         np.testing.assert_array_equal(kernel(*arrays), tcpx.evaluate(module, *arrays), err_msg=text)
+
+
+def test_a_long_epilogue_is_written_once_for_a_block(target: Target) -> None:
+    """Written out for each of 32 rows, in several versions, it had more operations than a payload may have."""
+    text = FUSED.replace("f32", "f16").replace("37", "[N]").replace("neg", "sigmoid")
+    kernel = tcpx.compile(tcpx.parse(text), target=target)
+    assert not [remark for remark in kernel.remarks if not remark.factor]
+    assert len(kernel.c_source) < 500_000
 
 
 FAR = """\
