@@ -12,7 +12,7 @@ from tcpx.remarks.cuts import cut_out, is_tried_in_part
 from tcpx.remarks.edits import edited_payload, edited_program
 from tcpx.remarks.finding import Model, kernel_cycles
 from tcpx.remarks.hints import Hint
-from tcpx.remarks.notes import with_noted, with_reasons
+from tcpx.remarks.notes import with_noted, with_reasons, with_refusals
 from tcpx.remarks.request import PayloadWork
 from tcpx.remarks.schedule_hints import GivenSchedule
 from tcpx.remarks.trials import remarks_on
@@ -86,6 +86,7 @@ def run_and_judge(
     model, noted = Model(run.module, payload, target, threads), list(run.trace.remarks)
     written = original.module if original is not None else None
     texts = Written(written, GivenSchedule.of(program, run.trace.entries))
-    said = remarks_on(with_noted(model.findings(), noted, model), payload, texts, trial)
-    run.trace.remarks[:] = with_reasons(noted, said, model, TriedFixes(program, model.whole, trial))
+    fixes = TriedFixes(program, model.whole, trial)
+    found = with_refusals(with_noted(model.findings(), noted, model), noted, run.trace.refusals, model, fixes)
+    run.trace.remarks[:] = with_reasons(noted, remarks_on(found, payload, texts, trial), model, fixes)
     return run

@@ -7,7 +7,7 @@ from tcpx.interp.expressions import evaluate
 from tcpx.interp.frame import Frame
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
-from tcpx.interp.trace import Attempt
+from tcpx.interp.trace import Attempt, Refusal
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import ConditionError, Diagnostic, Kind, Location, ScheduleError, StepError
 from tcpx.payload.ir import Operation
@@ -25,7 +25,7 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
     failures: list[ScheduleError] = []
     errors: list[ScheduleError] = []
     for alternative in statement.alternatives:
-        saved = Savepoint.take(state)
+        saved, first = Savepoint.take(state), len(state.trace.entries) + 1
         try:
             returned = run_block(alternative, state, frame.block())
         except ScheduleError as error:
@@ -36,6 +36,7 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
             saved.restore(state)
         else:
             note_errors(errors, state)
+            _note_refused(_refused_steps(failures), statement, state, first)
             return returned
     if statement.orelse is None and len(failures) == 1:
         note_errors(errors, state)
@@ -50,6 +51,14 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
         kind=Kind.SILENCEABLE,
     )
     raise (StepError if _refused_steps(failures) else ConditionError)(error.diagnostic)
+
+
+def _note_refused(refused: list[ScheduleError], statement: ast.Try, state: State, first: int) -> None:
+    """Note the steps of earlier alternatives that failed, in the schedule of a reader, who can change them."""
+    if refused and not state.program.is_default and statement.location.file == state.program.main.file.path:
+        why = refused[0].diagnostic
+        why = replace(why, notes=(*why.notes, *_reasons(refused[1:])))
+        state.trace.refusals.append(Refusal(why, first, len(state.trace.entries)))
 
 
 def _of_all(failures: list[ScheduleError]) -> ScheduleError:

@@ -22,6 +22,7 @@ class Savepoint:
     branches: int
     attempts: int
     remarks: int
+    refusals: int
     nest: Nest
 
     @staticmethod
@@ -37,6 +38,7 @@ class Savepoint:
             len(state.handles.branches),
             len(trace.attempts),
             len(trace.remarks),
+            len(trace.refusals),
             state.nests.of(state.func),
         )
 
@@ -53,6 +55,7 @@ class Savepoint:
         del trace.entries[self.entries :]
         del trace.attempts[self.attempts :]
         del trace.remarks[self.remarks :]
+        del trace.refusals[self.refusals :]
         trace.output[self.output :] = [replace(line, rolled_back=True) for line in trace.output[self.output :]]
         while len(state.marked) > self.marked:
             state.marked.popitem()

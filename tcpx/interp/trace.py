@@ -85,6 +85,16 @@ class Attempt:
     """Whether `params` set a knob in it: what was asked for is not left out."""
 
 
+@frozen
+class Refusal:
+    """A `try { } else { }` of the schedule that was given, whose first alternative has a step that failed, and why:
+    another one was taken, in steps `first` to `last`, from 1."""
+
+    why: Diagnostic
+    first: int
+    last: int
+
+
 @dataclass(slots=True)
 class Trace:
     """All committed steps and all output, in order."""
@@ -101,7 +111,8 @@ class Trace:
     """What `else remark` stands behind and has not failed."""
     remarks: list[Diagnostic] = field(default_factory=list[Diagnostic])
     """What `else remark` says of operations that are left as they are: warnings."""
-
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    """What is said only where the alternative that was taken is slow."""
     outdated: dict[tuple[Difference, Location], None] = field(default_factory=dict[tuple[Difference, Location], None])
     """Statements that did what only an older version of the language does, also in what was taken back."""
 

@@ -60,15 +60,25 @@ def statements_of(lines: Sequence[str], root: str) -> Sequence[ast.Statement]:
     return schedule.body.statements if isinstance(schedule, ast.Schedule) else ()
 
 
-def with_argument(file: ast.File, place: Location, text: str) -> ast.File | None:
-    """The file with an argument, `tail: pad`, in the call at a place; None where the text is no argument, or no call is
-    there."""
+def argument_of(text: str) -> ast.Argument | None:
+    """The argument of a call in a text, `tail: pad`; None where the text is none."""
     if not re.fullmatch(r"\w+: \w+", text):
         return None
     (example,) = statements_of([f"f({text})"], "root")
-    if not isinstance(example, ast.Do):
+    return example.call.arguments[0] if isinstance(example, ast.Do) else None
+
+
+def extended(call: ast.Call, argument: ast.Argument) -> ast.Call:
+    """A call with an argument, in place of another one of its name."""
+    kept = [each for each in call.arguments if each.name != argument.name]
+    return replace(call, arguments=(*kept, argument))
+
+
+def with_argument(file: ast.File, place: Location, text: str) -> ast.File | None:
+    """The file with an argument in the call at a place; None where the text is no argument, or no call is there."""
+    argument = argument_of(text)
+    if argument is None:
         return None
-    (argument,) = example.call.arguments
     changed = False
 
     def change(node: object) -> object:
@@ -76,8 +86,7 @@ def with_argument(file: ast.File, place: Location, text: str) -> ast.File | None
         if not isinstance(node, ast.Call) or position(node) != (place.line, place.column):
             return node
         changed = True
-        kept = [each for each in node.arguments if each.name != argument.name]
-        return replace(node, arguments=(*kept, argument))
+        return extended(node, argument)
 
     new = replace(file, items=tuple(ast.rebuilt(file.items, change)))
     return new if changed else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Final
@@ -14,6 +14,7 @@ from tcpx.costs.losses import Losses, is_read_again, is_revisited, losses_of
 from tcpx.costs.statement_times import StatementTime, statement_times
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.costs.work import Account, Place, PlaceWork
+from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
@@ -42,7 +43,8 @@ _LITTLE: Final = 0.1
 class Finding:
     """A statement that is slow: the cause, the place of the payload, by what factor the kernel would be faster without,
     what was found, what the statement and the kernel run, and how many cycles the kernel takes. `is_derived` says that
-    another statement computes what the place asks for, and this one what that needs."""
+    another statement computes what the place asks for, and this one what that needs. `refused` says why the schedule
+    did not take what it tries first."""
 
     statement: Statement
     cause: Cause
@@ -53,6 +55,7 @@ class Finding:
     kernel: Sequence[Run]
     cycles: float
     is_derived: bool = False
+    refused: Diagnostic | None = None
 
 
 class Model:
@@ -126,6 +129,15 @@ class Model:
     def statements_at(self, place: Place) -> Sequence[Statement]:
         """The statements that compute something for a place of the payload."""
         return self._statements.get(place, ()) if place is not None else ()
+
+    def statements_of(self, steps: Container[int]) -> Sequence[Statement]:
+        """The statements that these steps of the schedule made or changed."""
+        found: dict[Statement, None] = {}
+        for run in self.kernel:
+            ops = (*run.ops, *(trip.loop for trip in run.trips))
+            if any(step in steps for op in ops for step in op.steps):
+                found[run.statement] = None
+        return list(found)
 
     def lost(self, statement: Statement, cause: Cause, place: Place) -> Finding | None:
         """What a statement loses by a cause at a place, which somebody noted; None if that is next to nothing."""

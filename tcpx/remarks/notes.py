@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tcpx.costs.visits import Statement
+from tcpx.interp.trace import Refusal
 from tcpx.payload.diagnostics import Diagnostic, Direction
 from tcpx.remarks import causes
 from tcpx.remarks.finding import Finding, Model
-from tcpx.remarks.trials import Said
+from tcpx.remarks.trials import Said, reason_of
 from tcpx.remarks.tried_fixes import TriedFixes
 
 _JUDGED: Final = {cause.name: cause for cause in (causes.FALLBACK, causes.SCALAR, causes.PADDING)}
@@ -30,6 +32,20 @@ def with_noted(found: Sequence[Finding], noted: Iterable[Diagnostic], model: Mod
             more = (model.lost(each, _JUDGED[note.cause], note.payload) for each in statements)
             every += [each for each in more if each is not None]
     return every
+
+
+def with_refusals(
+    found: Sequence[Finding], noted: Iterable[Diagnostic], refusals: Iterable[Refusal], model: Model, fixes: TriedFixes
+) -> list[Finding]:
+    """What is found to be slow, with what the schedule of a reader tried first for it and was refused."""
+    why: dict[Statement, Diagnostic] = {}
+    for note in (note for note in noted if note.cause == causes.FALLBACK.name and fixes.is_of_reader(note)):
+        why |= dict.fromkeys(model.statements_at(note.payload), note)
+    for each in refusals:
+        note = replace(each.why, message=f"the first alternative of a `try` is refused: {each.why.message}")
+        those = model.statements_of(range(each.first, each.last + 1)) or model.statements_at(note.payload)
+        why |= dict.fromkeys(those, replace(note, cause=causes.FALLBACK.name))
+    return [replace(each, refused=why.get(each.statement)) for each in found]
 
 
 def with_reasons(
@@ -56,9 +72,7 @@ def _is_reason(note: Diagnostic, cause: str) -> bool:
 
 def _with_reason(remark: Diagnostic, note: Diagnostic) -> Diagnostic:
     """A remark with what a note says, and its fix where that is text and the remark knows none."""
-    where = f"{note.schedule}: " if note.schedule is not None else ""
-    needed = f", which takes {note.required}" if note.cause == causes.FALLBACK.name and note.required else ""
-    reason = f"{where}{note.message}{needed}"
+    reason = reason_of(note)
     if note.factor and isinstance(remark.fix, Direction):
         remark = replace(remark, fix=note.fix, factor=note.factor, schedule=note.schedule)
     return remark if reason in remark.notes else replace(remark, notes=(*remark.notes, reason))

@@ -8,12 +8,21 @@ from typing import Final, Self
 
 from tcpx.costs.visits import Run
 from tcpx.interp.trace import TraceEntry
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.records import frozen
 from tcpx.remarks import causes
 from tcpx.remarks.causes import Cause
-from tcpx.remarks.edits import Position, ScheduleEdit, import_of, position, statements_of
+from tcpx.remarks.edits import (
+    Position,
+    ScheduleEdit,
+    argument_of,
+    extended,
+    import_of,
+    position,
+    statements_of,
+    with_argument,
+)
 from tcpx.remarks.hints import Hint, lines_named, listed
 from tcpx.remarks.tile_sizes import Sizes, entry_of, fewer_rows, fitting, more_rows, resized
 from tcpx.transform.language import syntax as ast
@@ -24,6 +33,8 @@ from tcpx.transform.recomputation import RECOMPUTED
 DEFAULT: Final = "default"
 REST, WHOLE = "rest", "whole"
 """Sequences of the default schedule for what is not scheduled yet: its recipes, and all that it does."""
+WHOLE_TILES: Final = "tail: pad"
+"""What lets tiles be whole at any size."""
 _ENDS: Final = {
     causes.SCALAR: ("vectorize", "vectorize({loop})"),
     causes.ELEMENT_COPY: ("vectorize", "vectorize({loop})"),
@@ -118,6 +129,34 @@ class GivenSchedule:
             if those:
                 yield replace(self._in_place(at.statement, lines, self._with_users(those)), is_removal=True)
 
+    def accepted(self, why: Diagnostic) -> Iterator[Hint]:
+        """What lets a step that was refused apply, if that is an argument: the one that its fix names, or tiles of the
+        same alternative that are whole since their tails are padded."""
+        at = why.calls[-1][1] if why.calls else why.schedule
+        if at is None or at.file != self.program.main.file.path:
+            return
+        if why.fix is not None and not why.calls:
+            file = with_argument(self.program.main.file, at, why.fix)
+            if file is not None:
+                yield Hint(why.fix, at, schedule=file)
+        argument = argument_of(WHOLE_TILES)
+        for statement in self._alternative(at):
+            call = _call_of(statement)
+            if (
+                argument is not None
+                and call is not None
+                and isinstance(call.function, ast.Name)
+                and call.function.name == "tile"
+            ):
+                yield self._with_call(statement, extended(call, argument))
+
+    def _alternative(self, at: Location) -> list[ast.Let | ast.Do]:
+        """The statements of the innermost alternative that has something at a place."""
+        tries = [node for node in ast.walk(self.schedule) if isinstance(node, ast.Try)]
+        nodes = ([*ast.walk(block)] for each in tries for block in each.alternatives)
+        around = [those for those in nodes if any(position(node) == (at.line, at.column) for node in those)]
+        return [node for node in min(around, key=len, default=()) if isinstance(node, ast.Let | ast.Do)]
+
     def _of_cause(self, cause: Cause, at: Location | None, runs: Sequence[Run], places: list[Place]) -> Iterator[Hint]:
         if cause is causes.PADDING:
             yield from self._resized(fitting, runs, places)
@@ -195,8 +234,12 @@ class GivenSchedule:
             call = _call_of(place.statement)
             new = resized(call, sizes) if call is not None else None
             if new is not None:
-                field = "call" if isinstance(place.statement, ast.Do) else "value"
-                yield self._in_place(place.statement, [print_statement(replace(place.statement, **{field: new}))])
+                yield self._with_call(place.statement, new)
+
+    def _with_call(self, statement: ast.Let | ast.Do, call: ast.Call) -> Hint:
+        """A statement with another call in the place of its own."""
+        field = "call" if isinstance(statement, ast.Do) else "value"
+        return self._in_place(statement, [print_statement(replace(statement, **{field: call}))])
 
     def _without_fusion(self, at: Location | None, runs: Sequence[Run], places: list[Place]) -> Iterator[Hint]:
         """The producer that is computed more than once, computed once before."""

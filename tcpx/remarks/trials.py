@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from tcpx.costs.visits import Statement
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
 from tcpx.records import frozen
+from tcpx.remarks import causes
 from tcpx.remarks.causes import ENOUGH, LEAST_REPAIRED, MOST_FACTOR, MOST_SCHEDULED_AGAIN, MOST_TRIED, NEARLY, Cause
 from tcpx.remarks.cuts import is_tried_in_part
 from tcpx.remarks.directions import direction
@@ -72,7 +73,7 @@ class _Trials:
         tried: list[tuple[float, Hint]] = []
         is_disproved = False
         lost = found.cycles * (1 - 1 / found.factor)
-        hints = written.hints(found.cause, found.place, found.runs, found.kernel, payload)
+        hints = written.hints(found, payload)
         for hint in (hint for hint in hints if hint.fix):
             if self.trial is None or (self.in_part and hint.payload is None):
                 notes = (*hint.notes, "whether this helps was not tried")
@@ -130,8 +131,18 @@ def _name(found: Finding) -> str:
     return found.statement.name or f"@{found.statement.function}"
 
 
+def reason_of(note: Diagnostic) -> str:
+    """What a step noted, as a reason of a remark: where, what, and what it takes of one that was refused."""
+    where = f"{note.schedule}: " if note.schedule is not None else ""
+    needed = f", which takes {note.required}" if note.cause == causes.FALLBACK.name and note.required else ""
+    return f"{where}{note.message}{needed}"
+
+
 def _remark(repair: Repair) -> Diagnostic:
     found, hint, cause = repair.found, repair.hint, repair.found.cause
+    what, reasons = found.found, tuple[str, ...]()
+    if found.refused is not None and cause is not causes.FALLBACK:
+        what, reasons, cause = f"it {cause.means}: {what}", (reason_of(found.refused),), causes.FALLBACK
     factor = f"{repair.factor:.1f}" if repair.factor <= MOST_FACTOR else f"more than {MOST_FACTOR}"
     others = list(dict.fromkeys(f"`{_name(each)}` {each.cause.means}" for each in repair.also))
     also = (f"the same change repairs that {listed(others)}",) if others else ()
@@ -144,8 +155,8 @@ def _remark(repair: Repair) -> Diagnostic:
         schedule=hint.place,
         payload=hint.replaced_at or found.place,
         required=cause.required,
-        found=found.found,
-        notes=(*hint.notes, *also, *instead),
+        found=what,
+        notes=(*reasons, *hint.notes, *also, *instead),
         fix=hint.fix,
         cause=cause.name,
         factor=round(min(repair.factor, MOST_FACTOR), 3),

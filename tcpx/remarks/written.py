@@ -7,7 +7,7 @@ from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.remarks import causes
-from tcpx.remarks.causes import Cause
+from tcpx.remarks.finding import Finding
 from tcpx.remarks.hints import Hint
 from tcpx.remarks.payload_hints import PayloadHints, folding
 from tcpx.remarks.request import PayloadWork
@@ -22,12 +22,12 @@ class Written:
     module: Module | None
     given: GivenSchedule | None
 
-    def hints(
-        self, cause: Cause, at: Location | None, runs: Sequence[Run], kernel: Sequence[Run], payload: PayloadWork
-    ) -> Iterator[Hint]:
-        """What may repair a statement that is slow at a place of the payload, of the `runs` of the kernel; the smallest
-        change first."""
+    def hints(self, found: Finding, payload: PayloadWork) -> Iterator[Hint]:
+        """What may repair a statement that is slow, the smallest change first."""
+        cause, at, runs, kernel = found.cause, found.place, found.runs, found.kernel
         statements = PayloadHints(self.module, payload) if self.module is not None else None
+        if found.refused is not None and self.given is not None:
+            yield from self.given.accepted(found.refused)
         if cause is causes.CONSTANT_WORK:
             yield from self._folded(statements, at, runs, kernel)
         if cause is causes.PASSES and self.given is not None and statements is not None:

@@ -506,6 +506,59 @@ def test_what_a_step_noted_is_a_reason_of_the_remark_on_its_nest() -> None:
     assert not isinstance(remark.fix, Direction)
 
 
+IN_TURN = """\
+language 2
+schedule s(root: func) {{
+  let y = match one exp in root
+  try {{
+    {first}
+    vectorize(j)
+  }} else {{
+    {other}
+  }}
+}}
+"""
+TILED = "let i, j = tile(y, [d0: 1, d1: 16])"
+PLAIN = IN_TURN.format(first=TILED, other="tile(y, [d0: 4])")
+RAGGED = """\
+func @f(%x: tensor<300x250xf32>) -> tensor<300x250xf32> {
+  %y = tcp.exp(%x) : tensor<300x250xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_first_alternative_that_was_refused_is_named() -> None:
+    """Each of both forms, in the words of the statement that was refused, with an argument that lets it apply."""
+    for schedule in (PLAIN, PLAIN.replace("  }\n}", "  } else remark y\n}")):
+        (remark,) = tcpx.remarks_of(tcpx.parse(RAGGED), tcpx.parse_schedule(schedule), target="zen4")
+        assert remark.cause == "fallback"
+        assert "is not computed as the schedule tries first" in remark.message
+        assert remark.found is not None
+        assert remark.found.startswith("it computes element by element: ")
+        assert remark.notes[0].startswith("<schedule>:6:5: ")
+        assert remark.notes[0].endswith(" in the loop y/d11 cannot be vectorized, which takes full static tiles")
+        assert f"{TILED[:-1]}, tail: pad)" in str(remark.fix)
+        texts = followed(Texts(RAGGED, schedule), remark)
+        assert texts is not None
+        assert "fallback" not in [each.cause for each in remarks(texts.payload, texts.schedule)]
+
+
+def test_what_a_condition_refuses_is_found_by_the_steps_of_the_other_alternative() -> None:
+    narrow = f'{TILED[:-1]}, tail: pad); require false "a narrow one"'
+    (remark,) = tcpx.remarks_of(tcpx.parse(RAGGED), tcpx.parse_schedule(PLAIN.replace(TILED, narrow)), target="zen4")
+    assert remark.cause == "fallback"
+    assert (
+        remark.notes[0]
+        == "<schedule>:5:53: the first alternative of a `try` is refused: a narrow one, which takes false"
+    )
+
+
+def test_an_alternative_that_is_fast_has_no_remark() -> None:
+    fast = f"{TILED[:-1]}, tail: pad)\n    vectorize(j)"
+    assert not remarks(RAGGED, IN_TURN.format(first=TILED, other=fast))
+
+
 def test_a_note_on_what_takes_no_time_is_none_unless_the_schedule_says_remark() -> None:
     small = LANES.replace("8000", "40")
     assert not tcpx.remarks_of(tcpx.parse(small), target="zen4")
