@@ -32,16 +32,11 @@ def followed(texts: Texts, remark: tcpx.Diagnostic) -> Texts | None:
 
 
 def _instead_in_schedule(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Texts:
-    lines = _put(_of(texts), remark.schedule, match["text"]).splitlines(keepends=True)
-    if match["gone"] and remark.schedule is not None:
-        more = match["text"].count("\n") + remark.schedule.line - (remark.schedule.end_line or remark.schedule.line)
-        left_out = {line + (more if line > remark.schedule.line else 0) for line in _numbers(match["gone"])}
-        lines = [line for number, line in enumerate(lines, 1) if number not in left_out]
-    return replace(texts, schedule="".join(lines))
+    return replace(texts, schedule=_put(_of(texts), remark.schedule, match["text"], match["gone"]))
 
 
 def _instead_in_payload(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Texts:
-    return replace(texts, payload=_put(texts.payload, remark.payload, match["text"]))
+    return replace(texts, payload=_put(texts.payload, remark.payload, match["text"], match["gone"]))
 
 
 def _before_loop(texts: Texts, remark: tcpx.Diagnostic, match: re.Match[str]) -> Texts:
@@ -89,7 +84,10 @@ FORMS: tuple[tuple[str, Change], ...] = (
         r"in place of this statement of the schedule write(, without (?P<gone>[^:]*))?:\n(?P<text>.*)",
         _instead_in_schedule,
     ),
-    (r"in place of this statement of the payload write:\n(?P<text>.*)", _instead_in_payload),
+    (
+        r"in place of this statement of the payload write(, without (?P<gone>[^:]*))?:\n(?P<text>.*)",
+        _instead_in_payload,
+    ),
     (r"in place of (?P<moved>lines? [^\n]*) of the payload write before line (?P<at>\d+):\n(?P<text>.*)", _before_loop),
     (r"give it the schedule:\n(?P<text>.*)", _whole),
     (r"compile without a schedule", _unscheduled),
@@ -110,15 +108,18 @@ def _of(texts: Texts) -> str:
     return texts.schedule
 
 
-def _put(text: str, place: Location | None, new: str) -> str:
-    """A text with another one in place of a span."""
+def _put(text: str, place: Location | None, new: str, gone: str | None = None) -> str:
+    """A text with another one in place of a span, without the lines that are gone."""
     if place is None:
         raise ValueError("a hint without a place")
     lines = text.splitlines(keepends=True)
     starts = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
     start = starts[place.line - 1] + place.column - 1
     end = starts[(place.end_line or place.line) - 1] + (place.end_column or len(lines[place.line - 1])) - 1
-    return text[:start] + new + text[end:]
+    more = new.count("\n") + place.line - (place.end_line or place.line)
+    left_out = {line + (more if line > place.line else 0) for line in _numbers(gone or "")}
+    changed = (text[:start] + new + text[end:]).splitlines(keepends=True)
+    return "".join(line for number, line in enumerate(changed, 1) if number not in left_out)
 
 
 def _numbers(text: str) -> set[int]:

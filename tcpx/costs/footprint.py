@@ -53,14 +53,23 @@ class Site:
     moved: int = 1
     """How often its lines are moved each time."""
     is_read: bool = False
+    parts: list[set[tuple[int, int]]] = field(default_factory=list[set[tuple[int, int]]])
+    """The ranges of each dim that the accesses of the block touch: rows may be left out in between."""
 
     def _extents(self, inside: int) -> list[int]:
-        """The elements of each dim that are touched while loops from number `inside` on run, up to the last one."""
-        moved = [sum(abs(shift[dim]) for shift in self.shifts[inside:]) for dim in range(len(self.low))]
-        return [
-            min(high - low + more, size)
-            for low, high, more, size in zip(self.low, self.high, moved, self.shape, strict=True)
-        ]
+        """The elements of each dim that are touched while loops from number `inside` on run: rows that are left out
+        are not, elements of rows come with their lines."""
+        found: list[int] = []
+        for dim, (low, high, size) in enumerate(zip(self.low, self.high, self.shape, strict=True)):
+            moving = [
+                (abs(s[dim]), trip.count)
+                for s, trip in zip(self.shifts[inside:], self.trips[inside:], strict=True)
+                if s[dim]
+            ]
+            up_to = min(high - low + sum(distance for distance, _ in moving), size)
+            apart = sum(end - begin for begin, end in self.parts[dim]) * prod(count for _, count in moving)
+            found.append(min(up_to, apart) if dim < len(self.shape) - 1 else up_to)
+        return found
 
     def bytes(self, inside: int) -> int:
         """What is touched while loops from number `inside` on run."""
@@ -134,8 +143,13 @@ class Sites:
             width = -(-type_.dtype.bits // 8)
             shifts = [_shift(tile.offsets, low, trip, sizes) for trip in trips]
             strides = tuple(width * evaluate(stride, sizes) for stride in type_.strides)
-            self.found[key] = Site(value, trips, low, high, shape, width, shifts, strides, moved, moved < WRITTEN)
+            parts = [{pair} for pair in zip(low, high, strict=True)]
+            self.found[key] = Site(
+                value, trips, low, high, shape, width, shifts, strides, moved, moved < WRITTEN, parts
+            )
             return
+        for own, pair in zip(known.parts, zip(low, high, strict=True), strict=True):
+            own.add(pair)
         known.moved = max(known.moved, moved)
         known.is_read |= moved < WRITTEN
         known.low = list(map(min, known.low, low))

@@ -7,7 +7,9 @@ for is counted before the schedule runs, what is issued for it in the lowered ke
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from math import ceil
 
+from tcpx.costs.needs import needed_parts
 from tcpx.costs.operations import Operations, operations_of
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.payload.diagnostics import Location
@@ -53,15 +55,17 @@ Account = Mapping[Statement, Mapping[Place, PlaceWork]]
 
 def asked_for(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Asked:
     """The operations that each place of a payload asks for, however it is scheduled, in a call with these sizes: those
-    that results need, and that depend on arguments, their sizes or positions. All others are computed at compile time.
+    for elements that results need, and that depend on arguments, their sizes or positions. All others are computed at
+    compile time.
     """
     found: dict[Place, Operations] = defaultdict(Operations)
-    counter, needed = _Counter(), _needed(func)
+    counter, needed, parts = _Counter(), _needed(func), needed_parts(func, sizes)
     for run in runs(func, sizes, target):
         for op in run.ops:
             once = counter.operations(op, run) if op in needed else NONE
             if once.total():
-                found[op.written_at].update({peak: run.times * number for peak, number in once.items() if number})
+                times = run.times * parts.get(op, 1)
+                found[op.written_at].update({peak: ceil(times * number) for peak, number in once.items() if number})
     return found
 
 

@@ -16,7 +16,8 @@ COLUMNS: Final[Mapping[str, str]] = {
     "min": "The same of the fastest.",
     "runs": "How often it runs in a call.",
     "operations": "Scalar operations that the payload asks for; a multiply-add is two.",
-    "padding": "Issued beyond, where tiles are longer than what they compute, as a part of the operations.",
+    "padding": "Issued beyond, where tiles are longer than what they compute, or for elements that no result needs: "
+    "a part of the operations.",
     "recomputed": "Issued beyond, where a fused operation is computed more than once.",
     "added": "Issued for what the payload does not ask for: sums that correct a product, constants, positions.",
     "Gop/s": "10^9 operations of the payload a second.",

@@ -60,6 +60,14 @@ PADDING: Final = Cause(
     "tile by divisors of the sizes, or declare `multiple_of` for a symbol",
     LEAST_COUNTED,
 )
+UNREAD: Final = Cause(
+    "unread",
+    1.25,
+    "computes elements that no result needs",
+    "operations on the part that is read",
+    "take the part of the operands that results need, in place of a part of the result",
+    LEAST_COUNTED,
+)
 RECOMPUTATION: Final = Cause(
     "recomputation",
     1.25,

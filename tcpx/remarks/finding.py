@@ -192,6 +192,7 @@ class _Judged:
     def specific(self) -> Iterator[Candidate]:
         """What is known to be spared."""
         yield from self.padding()
+        yield from self._unread()
         yield from self._recomputation()
         yield from self._constant_work()
         yield from self._single_elements()
@@ -288,7 +289,8 @@ class _Judged:
 
     def _padded(self) -> dict[Place, int]:
         """How many of the operations for each place are padding."""
-        works = {p: w for p, w in self.work.items() if not w.is_recomputed and p not in self.payload.in_order}
+        others = self.payload.in_order | self.payload.unread
+        works = {p: w for p, w in self.work.items() if not w.is_recomputed and p not in others}
         return {p: w.excess for p, w in works.items() if w.excess >= (causes.PADDING.least - 1) * w.asked.total() > 0}
 
     def _most_padded(self) -> Place:
@@ -301,6 +303,15 @@ class _Judged:
     def _operations(self, place: Place) -> str:
         work = self.work.get(place, PlaceWork())
         return f"{work.issued:,.0f} operations where {work.asked.total():,.0f} are asked for"
+
+    def _unread(self) -> Iterator[Candidate]:
+        """What is issued for elements that no result needs."""
+        excess = {p: w.excess for p, w in self.work.items() if p in self.payload.unread and w.excess}
+        if excess:
+            place = max(excess, key=lambda place: excess[place])
+            spared = self._spared({place: 1 - each / self.work[place].issued for place, each in excess.items()})
+            moved = sum(excess.values()) / self.issued
+            yield Candidate(causes.UNREAD, place, self.time.without(spared, moved), self._operations(place))
 
     def _recomputation(self) -> Iterator[Candidate]:
         excess = {p: w.excess for p, w in self.work.items() if w.asked and w.is_recomputed and w.excess}

@@ -76,6 +76,11 @@ def statement(name: str, op: Operation, operands: Iterable[str], *types: Type) -
     return f"%{name} = {op.opcode}({', '.join(operands)}){extra} : {', '.join(map(str, types))}"
 
 
+def lines_of(place: Location | None) -> range:
+    """The lines of a statement."""
+    return range(place.line, max(place.end_line, place.line) + 1) if place is not None else range(0)
+
+
 def lines_named(lines: Iterable[int]) -> str:
     """`line 4`, `lines 4 to 6 and 9`."""
     spans: list[list[int]] = []

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 
-from tcpx.payload.diagnostics import Location
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured
 from tcpx.payload.ir import Operation
@@ -15,7 +14,7 @@ from tcpx.payload.sizes import Dim, Var, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import print_operation
 from tcpx.payload.types import dtype_of, like, shape_of
-from tcpx.remarks.hints import ROUNDS, Hint, PayloadEdit, in_place, lines_named, operand_texts, statement
+from tcpx.remarks.hints import ROUNDS, Hint, PayloadEdit, in_place, lines_named, lines_of, operand_texts, statement
 
 
 def before_loop(op: Operation) -> Hint | None:
@@ -24,7 +23,7 @@ def before_loop(op: Operation) -> Hint | None:
     if loop is None or loop.location is None:
         return None
     moved = _invariant(loop)
-    lines = {line for each in moved for line in _lines_of(each.location)}
+    lines = {line for each in moved for line in lines_of(each.location)}
     if not any(not isinstance(each, Const) for each in moved) or not lines:
         return None
     texts = tuple(line for each in moved for line in print_operation(each).splitlines())
@@ -127,10 +126,6 @@ def _row_of(tile: Tile, shape: Sequence[Dim], var: Var) -> int | None:
 def _is_independent(op: Structured, dim: str) -> bool:
     """Whether iterations along a dim do not depend on each other."""
     return any(each.name == dim and each.kind is IteratorKind.PARALLEL for each in op.iterators())
-
-
-def _lines_of(place: Location | None) -> range:
-    return range(place.line, max(place.end_line, place.line) + 1) if place is not None else range(0)
 
 
 def _invariant(loop: Loop) -> list[Operation]:

@@ -33,6 +33,7 @@ from tcpx.remarks.causes import Cause
 from tcpx.remarks.edits import FILE
 from tcpx.remarks.hints import ROUNDS, Hint, in_place, operand_texts, statement
 from tcpx.remarks.loop_hints import as_one_row, before_loop, of_all_rows
+from tcpx.remarks.part_hints import of_parts
 from tcpx.remarks.request import PayloadWork, elements_of, narrow_product
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language_versions import NEWEST
@@ -76,6 +77,7 @@ class PayloadHints:
         others += [of_all_rows(op) if cause is causes.REREAD else None]
         others += [_in_lanes(op) if cause is causes.WAITS and not is_scheduled else None]
         yield from (hint for hint in others if hint is not None)
+        yield from of_parts(op, self.payload) if cause is causes.UNREAD else ()
 
     def constants(self, at: Location | None, runs: Sequence[Run]) -> dict[str, set[Location | None]]:
         """The names of the values that are constant and are computed here, and are read by what is not constant, with

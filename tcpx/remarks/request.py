@@ -8,6 +8,7 @@ from math import prod
 from typing import Final, Self
 
 from tcpx.costs.forwarding import PayloadPlaces
+from tcpx.costs.needs import needed_parts
 from tcpx.costs.operations import CAST, WIDENED, WIDENED_BITS
 from tcpx.costs.work import Asked, Place, asked_for
 from tcpx.payload.evaluator import bind_strides
@@ -41,6 +42,8 @@ class PayloadWork:
     """Those whose iterations follow each other: in vectors they take several operations for one."""
     copies: Mapping[Place, float]
     """Where all operands of an operation on elements are broadcast: how often it computes each of its elements."""
+    unread: frozenset[Place]
+    """Those that compute elements which no result needs, if all of them are computed."""
 
     @classmethod
     def of(cls, module: Module, target: Target, sizes: Mapping[str, int] | None = None) -> Self:
@@ -52,7 +55,8 @@ class PayloadWork:
         asked, places = asked_for(func, sizes, target), PayloadPlaces.of(module)
         in_order = frozenset(op.written_at for op in ops if isinstance(op, Structured) and op.is_sequential)
         copies = {op.written_at: times for op in ops if (times := _copies(op, sizes)) > 1}
-        return cls(sizes, asked, places, dots, in_order, copies)
+        unread = frozenset(op.written_at for op in needed_parts(func, sizes))
+        return cls(sizes, asked, places, dots, in_order, copies, unread)
 
 
 def typical_sizes(func: FuncOp, given: Mapping[str, int]) -> dict[str, int]:

@@ -506,6 +506,44 @@ def test_what_a_step_noted_is_a_reason_of_the_remark_on_its_nest() -> None:
     assert not isinstance(remark.fix, Direction)
 
 
+LAST_ROW = """\
+func @f(%x: tensor<400x{k}xf32>, %w: tensor<{k}x128xf32>, %ix: tensor<3xsi64> in 0 to 400) -> tensor<{n}x128xf32> {{
+  %h = tcp.matmul(%x, %w) : tensor<400x128xf32>
+  %n = tcp.layer_norm(%h) {{dims = [1]}} : tensor<400x128xf32>
+  %y = {part} : tensor<{n}x128xf32>
+  tcp.return(%y)
+}}
+"""
+PARTS = {
+    "a slice": (1, "tcp.slice(%n) {offsets = [399, 0]}"),
+    "each so many": (33, "tcp.slice(%n) {offsets = [7, 0], strides = [12, 1]}"),
+    "a gather": (3, "tcp.gather(%n, %ix) {dim = 0}"),
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_what_is_not_read_is_not_computed_once_the_fix_is_followed(kind: str) -> None:
+    """Measured on a Zen 4 for the last row: 117 times."""
+    n, part = PARTS[kind]
+    payload = LAST_ROW.format(k=65, n=n, part=part)
+    remark = next(each for each in remarks(payload) if each.cause == "unread")
+    assert remark.factor > 5
+    assert remark.required == "operations on the part that is read"
+    assert str(remark.fix).startswith("in place of this statement of the payload write, without lines 2 to 3:\n%y.x = ")
+    texts = followed(Texts(payload, None), remark)
+    assert texts is not None
+    assert "unread" not in [each.cause for each in remarks(texts.payload)]
+    arrays, both = tcpx.random_inputs(tcpx.parse(payload), seed=0), (payload, texts.payload)
+    before, after = (np.asarray(tcpx.evaluate(tcpx.parse(text), *arrays), np.float64) for text in both)
+    np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-5)
+
+
+def test_a_part_of_which_all_is_needed_elsewhere_has_no_remark() -> None:
+    payload = LAST_ROW.format(k=65, n=1, part=PARTS["a slice"][1]).replace("tcp.return(%y)", "tcp.return(%y, %n)")
+    payload = payload.replace("tensor<1x128xf32> {\n  %h", "(tensor<1x128xf32>, tensor<400x128xf32>) {\n  %h")
+    assert "unread" not in [each.cause for each in remarks(payload)]
+
+
 IN_TURN = """\
 language 2
 schedule s(root: func) {{
