@@ -20,9 +20,9 @@ COMPUTE: Final = "compute"
 _WORD: Final = 32
 
 
-def direction(found: Finding, *, is_given: bool) -> Direction:
-    """The direction for a statement that no change which is known makes faster. `is_given` says that somebody wrote its
-    schedule."""
+def direction(found: Finding, *, is_given: bool) -> Direction | None:
+    """The direction for a statement that no change which is known makes faster; None where nothing that can be written
+    does. `is_given` says that somebody wrote its schedule."""
     if found.cause in (SCALAR, ELEMENT_COPY):
         loop = found.runs[0].loop
         if loop is not None and not loop.steps:
@@ -41,7 +41,7 @@ def direction(found: Finding, *, is_given: bool) -> Direction:
     return Direction((not is_given and found.cause.unscheduled) or found.cause.fix)
 
 
-def _whole_tiles(found: Finding) -> Direction:
+def _whole_tiles(found: Finding) -> Direction | None:
     """How tiles come to divide sizes: of a symbol by its declaration, unless it is less than a tile; of a size by other
     tiles. Nothing, where no step of a schedule made the tiles."""
     trips = [(trip, run) for run in found.runs for trip in run.trips]
@@ -56,9 +56,7 @@ def _whole_tiles(found: Finding) -> Direction:
     masked = [(lanes, used) for run in found.runs for lanes, used in masked_lanes(run) if used]
     if masked and 2 * sum(used for _, used in masked) <= sum(lanes for lanes, _ in masked):
         return Direction("let vectors lie along a dim that has as many elements, or compute several rows in one vector")
-    if any(loop.steps for loop in wasted):
-        return Direction("tile by divisors of the sizes")
-    return Direction("no change is known that helps: no tile of a schedule is what is padded")
+    return Direction("tile by divisors of the sizes") if any(loop.steps for loop in wasted) else None
 
 
 def _without(found: Finding, lacking: Sequence[str]) -> str:

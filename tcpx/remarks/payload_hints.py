@@ -15,6 +15,7 @@ from tcpx.payload.interfaces import IteratorKind, Structured
 from tcpx.payload.ir import Module, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.contract import Contract
+from tcpx.payload.ops.convolution import Convolution
 from tcpx.payload.ops.division import Mod
 from tcpx.payload.ops.elementwise import Div
 from tcpx.payload.ops.generic import Generic
@@ -37,6 +38,7 @@ from tcpx.remarks.part_hints import of_parts
 from tcpx.remarks.request import PayloadWork, elements_of, narrow_product
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language_versions import NEWEST
+from tcpx.transform.vectors.probes import discard
 
 MOST_FACTORS: Final = 8
 """The largest exponent that is written as products."""
@@ -58,6 +60,8 @@ class PayloadHints:
         found: list[Hint | None] = []
         if cause is causes.RECOMPUTATION:
             found = [self._before_broadcast(op)]
+        if cause is causes.PADDING:
+            found = [_padded_before(op)]
         if cause is causes.DIVISIONS:
             found = [self._reciprocal(op)]
         if cause is causes.DOT_PRODUCT:
@@ -267,6 +271,23 @@ class PayloadHints:
         lines += [] if same else [f"%{name} = tcp.cast(%{made}) : {type_}"]
         note = "" if same else "the sums must fit 32 bits"
         return in_place(lines, note)
+
+
+def _padded_before(op: Operation) -> Hint | None:
+    """A convolution that leaves out the taps in its padding, as one of an operand that was padded before."""
+    if not isinstance(op, Convolution) or not op.is_padded:
+        return None
+    made: list[Operation] = []
+    padded = op.padded_input(lambda pad: made.append(pad) or pad.results[0])
+    plain, name = op.plain([padded, *op.operands[1:]]), op.results[0].name
+    texts = {**operand_texts(op), 0: f"%{name}.padded"}
+    lines = [statement(f"{name}.padded", made[0], operand_texts(made[0]).values(), padded.type)]
+    lines.append(statement(name, plain, texts.values(), op.results[0].type))
+    for each in (plain, *made):
+        discard(each)
+    return in_place(
+        lines, "weights that are infinite, or no numbers, then give NaN where windows reach into the padding"
+    )
 
 
 def folding(names: Iterable[str]) -> Hint:

@@ -86,8 +86,8 @@ class _Trials:
                     break
         if not tried:
             is_said = not is_disproved and not found.is_derived
-            is_given = written.given is not None
-            return Repair(found, Hint(direction(found, is_given=is_given)), found.factor) if is_said else None
+            text = direction(found, is_given=written.given is not None) if is_said else None
+            return Repair(found, Hint(text), found.factor) if text is not None else None
         most = found.cycles - min(after for after, _ in tried)
         after, hint = next(each for each in tried if found.cycles - each[0] >= NEARLY * most)
         return Repair(found, hint, found.cycles / max(after, 1.0))

@@ -741,6 +741,34 @@ def test_without_a_schedule_no_hint_is_about_a_statement_of_one() -> None:
         assert remark.fix.startswith("no change is known that helps: the default schedule")
 
 
+CONVOLUTION = """\
+func @f(%x: tensor<1x{c}x{n}x{n}xf32>, %w: tensor<64x{c}x3x3xf32>) -> tensor<1x64x{n}x{n}xf32> {{
+  %y = tcp.convolution(%x, %w) {{low = [1, 1], high = [1, 1]}} : tensor<1x64x{n}x{n}xf32>
+  tcp.return(%y)
+}}
+"""
+
+
+@pytest.mark.parametrize(("c", "n"), [(64, 28), (17, 27)])
+def test_taps_in_the_padding_are_no_masks_where_the_operand_is_padded_before(c: int, n: int) -> None:
+    """Measured on a Zen 4 with 64 channels: 1.09 ms and 0.55 ms. The masks, which iterations share, are the padding."""
+    payload = CONVOLUTION.format(c=c, n=n)
+    (remark,) = remarks(payload)
+    assert remark.cause == "padding"
+    assert 1.3 < remark.factor < 2.2
+    assert remark.notes == (
+        "weights that are infinite, or no numbers, then give NaN where windows reach into the padding",
+    )
+    texts = followed(Texts(payload, None), remark)
+    assert texts is not None
+    assert not remarks(texts.payload)
+    arrays = tcpx.random_inputs(tcpx.parse(payload), seed=0)
+    before, after = (
+        np.asarray(tcpx.evaluate(tcpx.parse(text), *arrays), np.float64) for text in (payload, texts.payload)
+    )
+    np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-4)
+
+
 def test_copies_of_two_statements_at_a_place_count_together() -> None:
     """Without each of them a kernel would be 1.2 times as fast; without both, 1.4 times."""
     (remark,) = remarks(INTERLEAVED)

@@ -143,12 +143,12 @@ class Convolution(Windowed, SumOfProducts):
     def decompose(self, build: Build) -> Sequence[Value]:
         is_masked = self.is_padded and not is_finite(self.filter)
         if self.is_padded and not is_masked:
-            return [build(self.plain([self._padded(build), *self.operands[1:]]))]
+            return [build(self.plain([self.padded_input(build), *self.operands[1:]]))]
         if self.groups != 1:
             return [with_a_dim_of_groups(self, self.channels or ("", ""), self.groups, self.names, build)]
         return [self._masked(build)] if is_masked else ()
 
-    def _padded(self, build: Build) -> Value:
+    def padded_input(self, build: Build) -> Value:
         """The input with zeros as padding."""
         low: list[Dim] = [0] * len(self.names[0])
         for window in self.windows():
@@ -157,7 +157,7 @@ class Convolution(Windowed, SumOfProducts):
 
     def _masked(self, build: Build) -> Value:
         """The sums over windows of the padded input, where the weight of a tap in the padding is 0."""
-        values = [self._padded(build), self.filter]
+        values = [self.padded_input(build), self.filter]
         plain = self.plain(Block([(v.name, v.type) for v in (*values, *self.inits)]).args)
         values += [self.is_inside(build, window) for window in self.windows()]
         block = Block([(f"e{k}", dtype_of(value.type)) for k, value in enumerate(values)])
