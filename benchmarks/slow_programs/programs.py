@@ -29,7 +29,6 @@ import tcpx
 TABLE: Final = Path(__file__).parent / "slow_programs.yaml"
 CAUSES: Final = (
     "padding",
-    "unread",
     "recomputation",
     "element_copy",
     "constant_work",

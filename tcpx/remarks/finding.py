@@ -324,11 +324,12 @@ class _Judged:
                 spared = self._spared({place: 1 / times})
                 text = f"operands that are broadcast: each element is computed {times:,.0f} times"
                 yield self._without(causes.RECOMPUTATION, place, spared, text)
-        place = _largest(self.losses.places["repeated"]) if self.losses.repeated else None
-        if self.losses.repeated and place not in self._padded():  # what padding adds is counted there
+        if self.losses.repeated:
             time, left = self.time, 1 - self.losses.repeated / self.time.compute
+            place = _largest(self.losses.places["repeated"])
             after = max(time.compute * left, time.least_memory, time.memory * left)
-            yield Candidate(causes.RECOMPUTATION, place, after, _part(1 - left))
+            if all(each.place != place or each.after > after for each in self.padding()):  # else it is what that adds
+                yield Candidate(causes.RECOMPUTATION, place, after, _part(1 - left))
 
     def _spared(self, parts: Mapping[Place, float]) -> float:
         """The cycles that are spared if so much is done for these places."""
