@@ -227,3 +227,14 @@ def test_any_payload_has_a_report(file: str, target: str) -> None:
     found = tcpx.why(ROOT / file, target=target)
     assert sum(nest.share for nest in found.nests) >= 0.8
     assert all(loop.bound and loop.next for nest in found.nests for loop in nest.loops)
+
+
+def test_the_loop_of_a_scan_is_named() -> None:
+    text = """\
+    func @f(%x: tensor<20x2000xf32>) -> tensor<20x2000xf32> {
+      %r, %s = tcp.cumsum(%x) {dim = 1} : tensor<20x2000xf32>, tensor<20xf32>
+      tcp.return(%r)
+    }
+    """
+    (nest,) = tcpx.why(tcpx.parse(text), target="zen4").nests
+    assert nest.loops[0].next == "`scan_in_lanes` along the dim of r/d1, or 3 rows at once"

@@ -95,7 +95,8 @@ def _waiting(inner: InnerLoop) -> Bound:
     times = max(2, ceil(iteration.latency / max(iteration.throughput, 1e-9)))
     jams = tuple(_jams(inner.loop, times))
     if iteration.through_memory or iteration.store_cycles:  # what is carried is stored in each iteration: a scan
-        return Bound(what, f"`scan_in_lanes`, or {times} rows at once", jams)
+        along = f" along the dim of {inner.loop.name}" if inner.loop.name else ""
+        return Bound(what, f"`scan_in_lanes`{along}, or {times} rows at once", jams)
     first = f"`vectorize`, and {times}" if _is_scalar(inner) else f"{times}"
     return Bound(
         what,
