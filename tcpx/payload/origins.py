@@ -129,6 +129,11 @@ class Origins(Journal):
         self.set_origins(old, ())
         self.set_schedule_location(new, old)
 
+    def join(self, old: Operation, into: Operation) -> None:
+        """`into` computes what `old` did: handles to either denote `into`."""
+        self.set_origins(into, tuple(dict.fromkeys([*into.origins, *old.origins])))
+        self.set_origins(old, ())
+
     def _is_shared(self, origin: int, op: Operation) -> bool:
         return any(holder is not op for holder in self.origins.get(origin, ()))
 

@@ -61,8 +61,7 @@ def _merge_block(rewriter: Rewriter, block: Block, known: dict[Key, Operation]) 
         if first_change(first, InsertPoint.before(op)) is not None:
             known[key] = op
             continue
-        rewriter.set_origins(first, tuple(dict.fromkeys((*first.origins, *op.origins))))
-        rewriter.set_origins(op, ())
+        rewriter.join(op, first)
         rewriter.replace_op(op, first.results)
         count += 1
     return count

@@ -285,9 +285,7 @@ def _call_equal(rewriter: Rewriter, call: Call, func: FuncOp, known: dict[str, F
     if same is func or _stored(same) != _stored(func):
         return
     for kept, gone in zip(list(same.walk()), list(func.walk()), strict=True):
-        origins = gone.origins
-        rewriter.set_origins(gone, ())
-        rewriter.set_origins(kept, tuple(dict.fromkeys((*kept.origins, *origins))))
+        rewriter.join(gone, kept)
     rewriter.set_attribute(call, "callee", same.name)
     rewriter.remove_function(func)
 

@@ -40,8 +40,7 @@ def merged(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
         rewriter.move(op, InsertPoint.end(into.body))
     rewriter.substitute(moved, {loop.var: Size.of(into.var)})
     results = [rewriter.add_result(into, result.type, result.name) for result in loop.results]
-    rewriter.set_origins(into, tuple(dict.fromkeys((*into.origins, *loop.origins))))
-    rewriter.set_origins(loop, ())
+    rewriter.join(loop, into)
     rewriter.replace_op(loop, results)
     merge_equal(rewriter, into)
     return into

@@ -11,6 +11,69 @@ SUM = """({ (%e0: f32, %e1: f32, %acc: f32):
     tcp.yield(%v)
   })"""
 
+BETWEEN = {
+    "elementwise": "  %r = tcp.relu(%y) : tensor<32x7x7xf32>\n",
+    "two operands": "  %r = tcp.add(%y, %y) : tensor<32x7x7xf32>\n",
+    "reverse": "  %r = tcp.reverse(%y) {dims = [1]} : tensor<32x7x7xf32>\n",
+    "concat and slice": """  %c = tcp.concat(%y, %y) {dim = 0} : tensor<64x7x7xf32>
+  %r = tcp.slice(%c) {offsets = [16, 0, 0]} : tensor<32x7x7xf32>
+""",
+    "subset": """  %c = tcp.concat(%y, %y) {dim = 0} : tensor<64x7x7xf32>
+  %r = gml_st.materialize(%c) tile [16, 0, 0] [32, 7, 7] : tensor<32x7x7xf32>
+""",
+    "reshape": """  %c = tcp.reshape(%y) : tensor<1x32x49xf32>
+  %e = tcp.relu(%c) : tensor<1x32x49xf32>
+  %r = tcp.reshape(%e) : tensor<32x7x7xf32>
+""",
+    "transposes of the payload": """  %c = tcp.transpose(%y) {permutation = [1, 2, 0]} : tensor<7x7x32xf32>
+  %e = tcp.relu(%c) : tensor<7x7x32xf32>
+  %r = tcp.transpose(%e) {permutation = [2, 0, 1]} : tensor<32x7x7xf32>
+""",
+    "softmax": "  %r = tcp.softmax(%y) {dim = 0} : tensor<32x7x7xf32>\n",
+    "norm": "  %r = tcp.layer_norm(%y) {dims = [0, 1, 2], epsilon = 1.0} : tensor<32x7x7xf32>\n",
+    "norm of groups": "  %r = tcp.layer_norm(%y) {dims = [0, 1, 2], parts = [4, 1, 1]} : tensor<32x7x7xf32>\n",
+    "mean": """  %c = tcp.reduce_mean(%y) {dims = [1, 2]} : tensor<32xf32>
+  %e = tcp.broadcast(%c) {dims = [0]} : tensor<32x7x7xf32>
+  %r = tcp.sub(%y, %e) : tensor<32x7x7xf32>
+""",
+    "loop": """  %r = gml_st.for %t in 0 to 2 step 1 (%d = %y) {
+    %e = tcp.relu(%d) : tensor<32x7x7xf32>
+    gml_st.yield(%e, %d) full
+  } : tensor<32x7x7xf32>
+""",
+    "loop of parts": """  %r = gml_st.for %t in 0 to 7 step 1 (%d = %y) {
+    %e = gml_st.materialize(%d) tile [0, %t, 0] [32, 1, 7] drop [1] : tensor<32x7xf32>
+    %g = tcp.relu(%e) : tensor<32x7xf32>
+    gml_st.yield(%g, %d) tile [0, %t, 0] [32, 1, 7] drop [1]
+  } : tensor<32x7x7xf32>
+""",
+    "branch": """  %s = tcp.reduce_sum(%y) {dims = [0, 1, 2]} : tensor<f32>
+  %o = tcp.fill {value = 0.0} : tensor<f32>
+  %l = tcp.less(%o, %s) : tensor<i1>
+  %i = gml_st.materialize(%l) point [] : i1
+  %r = gml_st.if %i {
+    %e = tcp.relu(%y) : tensor<32x7x7xf32>
+    tcp.yield(%e)
+  } else {
+    %e2 = tcp.neg(%y) : tensor<32x7x7xf32>
+    tcp.yield(%e2)
+  } : tensor<32x7x7xf32>
+""",
+    "group": """  %r = tcp.group ({
+    %e = tcp.relu(%y) : tensor<32x7x7xf32>
+    tcp.yield(%e)
+  }) : tensor<32x7x7xf32>
+""",
+    "call": "  %r = tcp.call @g(%y) : tensor<32x7x7xf32>\n",
+}
+"""By what stands between: `%r`, computed of `%y`."""
+CALLED = """
+func @g(%x: tensor<32x7x7xf32>) -> tensor<32x7x7xf32> {
+  %r = tcp.relu(%x) : tensor<32x7x7xf32>
+  tcp.return(%r)
+}
+"""
+
 
 def iterators(parallel: str, reduced: str = "", extent: str = "") -> str:
     """`[["n", "parallel"], ..]`; `extent` of the reduced dims, where no operand has it."""

@@ -9,6 +9,7 @@ from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.transform import new
+from tcpx.transform.digits import reread
 from tcpx.transform.editing import erase_dead, is_destination, rename_inside, source_name
 from tcpx.transform.layouts.choice import Choice, windows
 from tcpx.transform.layouts.costs import cost_of_loads, cost_of_transposing, innermost_dim
@@ -18,9 +19,13 @@ from tcpx.transform.layouts.relations import Relation
 from tcpx.transform.vectors.pieces import transposed
 
 
-def assign(rewriter: Rewriter, choice: Choice, orders: Mapping[Value, Order]) -> list[Operation]:
-    """Store each value in its order, or in that of its type, and return the transposes that remain."""
-    rewriting = _Assignment(rewriter, choice, orders)
+def assign(
+    rewriter: Rewriter, choice: Choice, orders: Mapping[Value, Order], only_orders: bool = False
+) -> list[Operation]:
+    """Store each value in its order, or in that of its type, and return the transposes that remain. With `only_orders`,
+    a structured operation whose result keeps its order reads by maps what is stored otherwise, and sums stay as they
+    are."""
+    rewriting = _Assignment(rewriter, choice, orders, only_orders)
     for func in choice.funcs:
         rewriting.block(func.body)
     rewriting.finish()
@@ -28,11 +33,12 @@ def assign(rewriter: Rewriter, choice: Choice, orders: Mapping[Value, Order]) ->
 
 
 class _Assignment:
-    def __init__(self, rewriter: Rewriter, choice: Choice, orders: Mapping[Value, Order]) -> None:
+    def __init__(self, rewriter: Rewriter, choice: Choice, orders: Mapping[Value, Order], only_orders: bool) -> None:
         self.rewriter = rewriter
         self.choice = choice
         self.target = choice.target
         self.orders = orders
+        self.only_orders = only_orders
         self.stored: dict[Value, tuple[Value, Order]] = {}
         self.read_as: dict[tuple[Value, Order], Value] = {}
         """By what is stored and the permutation of its dims: several values may be stored as one, each in its order."""
@@ -85,7 +91,8 @@ class _Assignment:
             at = InsertPoint.start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
             if is_destination(source):
                 at = InsertPoint.before(user)  # what it holds may be another value elsewhere
-            result = self.rewriter.insert(made, at, f"{value.name}.turned").results[0]
+            name = source_name(owner) if isinstance(owner, Operation) else value.name
+            result = self.rewriter.insert(made, at, f"{name}.turned").results[0]
             if is_destination(source):
                 return result
             self.read_as[key] = result
@@ -127,7 +134,7 @@ class _Assignment:
             held = self.rewriter.insert(made, InsertPoint.before(op), source_name(op)).results[0]
         self.stored[op.result] = held, gives
         if held.defining_op is not None:
-            self.rewriter.continue_as(op, held.defining_op)
+            self.rewriter.join(op, held.defining_op)
         else:
             self.rewriter.end(op, "what it reads is stored in its order")
         self.replaced.append(op)
@@ -138,6 +145,9 @@ class _Assignment:
         if not isinstance(op, Structured) and None in wanted:
             gives = [identity(value) for value in op.results]  # of what it reads no order gives that one
             wanted = self._wanted(op, relation, gives)
+        if self.only_orders and isinstance(op, Structured) and is_identity(op.results, gives):
+            self._reread(op)
+            return
         reads = self._reads(op, wanted, gives)
         if relation.is_aligned:
             anchor = relation.anchor
@@ -149,7 +159,7 @@ class _Assignment:
             for index, value in enumerate(operands):
                 self.rewriter.set_operand(op, index, value)
             return
-        made = reordered(op, operands, reads, gives)
+        made = reordered(op, operands, reads, gives, sums_as_stored=not self.only_orders)
         rename_inside(self.rewriter, made, op)
         self.rewriter.insert(made, InsertPoint.before(op), source_name(op))
         self.rewriter.rename(made, op.name)
@@ -157,6 +167,15 @@ class _Assignment:
         for value, result, order in zip(op.results, made.results, gives, strict=True):
             self.stored[value] = result, order
         self.replaced.append(op)
+
+    def _reread(self, op: Structured) -> None:
+        """Let an operation whose result keeps its order read its inputs as they are stored."""
+        for index, value in enumerate([*op.operands]):
+            held, order = self.stored.get(value, (value, identity(value)))
+            if index < len(op.inputs) and order != identity(value):
+                op = reread(self.rewriter, op, index, held, tuple(op.maps()[index][dim] for dim in order))
+            else:
+                self.rewriter.set_operand(op, index, self.read(value, identity(value), op))
 
     def _wanted(self, op: Operation, relation: Relation, gives: Sequence[Order]) -> list[Order | None]:
         """The order of each operand that the order of the first result asks for; None where it asks for none."""
@@ -169,7 +188,8 @@ class _Assignment:
             order = wanted[index]
             if order is None:
                 order = self.stored.get(value, (value, identity(value)))[1]
-                if isinstance(op, Structured) and windows(op) and self._is_better_turned(op, index, order, gives[0]):
+                is_free = not self.only_orders and windows(op)
+                if isinstance(op, Structured) and is_free and self._is_better_turned(op, index, order, gives[0]):
                     order = _filter_order(op, index, gives[0], reads)
             reads.append(order)
         return reads

@@ -80,14 +80,15 @@ class Choice:
             self._add_read(costs, op.operands[index], owner, wanted, None)
         labels = costs.best()
         chosen = {value: self.pairs[value][label] for value, label in labels.items() if value in self.pairs}
-        found = {value: chosen[one] for value in self._values() if (one := self.links.one(value)) in chosen}
+        found = {value: chosen[one] for value in self.values() if (one := self.links.one(value)) in chosen}
         return {value: order for value, order in found.items() if order != identity(value)}
 
     def _note(self, relation: Relation) -> None:
         for slot, value in enumerate(relation.values):
             self.around[self.links.one(value)].append((relation, slot))
 
-    def _values(self) -> Iterator[Value]:
+    def values(self) -> Iterator[Value]:
+        """All values of the functions."""
         for func in self.funcs:
             for op in (func, *func.walk()):
                 yield from op.results

@@ -14,9 +14,16 @@ from tcpx.transform.layouts.orders import Order, identity, stored_shape
 from tcpx.transform.matching import classes_called, find_match, general, stand_ins, structured
 
 
-def reordered(op: Operation, operands: Sequence[Value], reads: Sequence[Order], gives: Sequence[Order]) -> Operation:
+def reordered(
+    op: Operation,
+    operands: Sequence[Value],
+    reads: Sequence[Order],
+    gives: Sequence[Order],
+    sums_as_stored: bool = True,
+) -> Operation:
     """A detached operation that computes what `op` does of operands that are stored in the orders `reads`, with its
-    results in the orders `gives`: of its class, or of the nearest one above it. Both go together by its `Relation`."""
+    results in the orders `gives`: of its class, or of the nearest one above it. Both go together by its `Relation`.
+    With `sums_as_stored`, it sums in the order in which its operands are stored."""
     shapes = [stored_shape(order, shape_of(r.type)) for order, r in zip(gives, op.results, strict=True)]
     types = [like(result.type, shape, dtype_of(result.type)) for result, shape in zip(op.results, shapes, strict=True)]
     if isinstance(op, Structured):
@@ -24,7 +31,7 @@ def reordered(op: Operation, operands: Sequence[Value], reads: Sequence[Order], 
             made = op.on_tiles(operands, *shapes)
             made.attributes = _of_dims(op, gives[0], ())
         else:
-            made = _structured(op, operands, reads, gives)
+            made = _structured(op, operands, reads, gives, sums_as_stored)
     elif isinstance(op, Materialize):
         made = Materialize.of(operands[0], turned_subset(op.subset, reads[0]))
     else:
@@ -58,7 +65,11 @@ def turned_subset(tile: Tile, order: Order) -> Tile:
 
 
 def _structured(
-    op: Structured, operands: Sequence[Value], reads: Sequence[Order], gives: Sequence[Order]
+    op: Structured,
+    operands: Sequence[Value],
+    reads: Sequence[Order],
+    gives: Sequence[Order],
+    sums_as_stored: bool,
 ) -> Structured:
     """The nearest class that reads and writes by maps in these orders, or a generic."""
     base = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
@@ -67,7 +78,8 @@ def _structured(
     entries = {it.name: it.entry for it in base.iterators()}
     outer = dict.fromkeys(name for m in results for e in m for name in map_symbols(e))
     inner = dict.fromkeys(name for m in sorted(maps, key=len, reverse=True) for e in m for name in map_symbols(e))
-    names = dict.fromkeys((*outer, *(inner if base.is_commutative and not op.ragged() else ()), *entries))
+    moves = sums_as_stored and base.is_commutative and not op.ragged()
+    names = dict.fromkeys((*outer, *(inner if moves else ()), *entries))
     shapes = [stored_shape(order, shape_of(r.type)) for order, r in zip(gives, op.results, strict=True)]
     types = [like(r.type, s, dtype) for r, s, dtype in zip(op.results, shapes, op.acc_types, strict=True)]
     attributes = {

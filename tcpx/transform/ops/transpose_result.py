@@ -6,10 +6,9 @@ from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Generic
-from tcpx.payload.ops.movement import inverse
-from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import to_text
-from tcpx.payload.types import VectorType, like, shape_of
+from tcpx.payload.types import like, shape_of
 from tcpx.transform import new
 from tcpx.transform.declaration import (
     BOOL,
@@ -24,13 +23,14 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.digits import reread
-from tcpx.transform.editing import rename_inside, replace_with, source_name
-from tcpx.transform.layouts.orders import Order
-from tcpx.transform.layouts.rebuilding import reordered
-from tcpx.transform.layouts.relations import relation_of
+from tcpx.transform.editing import replace_with, source_name
+from tcpx.transform.layouts.assignment import assign
+from tcpx.transform.layouts.carrying import carried
+from tcpx.transform.layouts.choice import Choice
+from tcpx.transform.layouts.orders import Order, normal
 from tcpx.transform.matching import classes_called, find_match, general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
+from tcpx.transform.vectors.pieces import transposed
 
 
 @register
@@ -42,10 +42,12 @@ class TransposeResult(Transform):
     whose tiles can be fused with those of the operation. Several results with one order of dims are all transposed; the
     step returns the transpose of the first.
 
-    With `readers: true`, operations that read the result read it in its new order, each as the nearest class that can.
-    Views and composites of it alone, such as a pad, a slice, a reshape that keeps dims next to each other, or a norm,
-    also have their result in the new order, and so on. The others read the transpose. If no transpose remains, the step
-    returns the operation itself.
+    With `readers: true`, the order goes on: an operation all of whose operands have the new order gives its result in
+    it, too, and keeps its class. So it passes elementwise operations, pads, concats, slices, reshapes that keep dims
+    next to each other, reductions, pooling, gathers, norms, loops, branches, groups, and functions to which each call
+    passes it. Constants and vectors that are broadcast have any order. An operation with another operand keeps the
+    order of its result, and reads the new one as the nearest class that can. The others, such as a return, read a
+    transpose. If none reads one of the target's result, the step returns the operation itself.
 
     before:
         func @f(%x: tensor<[H]x[M]x64xf32>, %w: tensor<[H]x64x32xf32>) -> tensor<[M]x32x[H]xf32> symbols [H, M] {
@@ -69,7 +71,7 @@ class TransposeResult(Transform):
     parameters = (
         Parameter("target", OP, doc="a structured operation on tensors"),
         Parameter("order", DIMS, doc="dims of its result, outermost first; the others follow in their order"),
-        Parameter("readers", BOOL, False, doc="let readers of the result read it in the new order"),
+        Parameter("readers", BOOL, False, doc="let readers of the result have the new order, too"),
     )
     results = (Result.OP,)
 
@@ -103,67 +105,18 @@ class TransposeResult(Transform):
             start.stand_for(op)
             operands.append(rewriter.insert(start, InsertPoint.before(op), f"{source_name(op)}.init").result)
         made = replace_with(rewriter, op, _in_order(op, order, inward, operands))
-        shown: list[Operation] = []
+        starts: dict[Value, Order] = {}
         for value in made.results:
             turned = new.transpose(value, [order.index(dim) for dim in have])
             turned.stand_for(op)
             rewriter.insert(turned, InsertPoint.after(made), f"{source_name(op)}.turned")
             rewriter.replace_uses(value, turned.result, lambda user, own=turned: user is not own)
-            shown.append(turned)
-            if args.bool("readers") and _read_in_order(rewriter, turned, inward):
-                shown[-1] = made
-        return (shown[0],)
-
-
-def _read_in_order(rewriter: Rewriter, turned: Operation, inward: Sequence[int]) -> bool:
-    """Let operations read the source of a transpose, and erase the transpose if it has no other reader. Structured
-    operations keep the order of their results; those of views and composites are in the new order, and so are their
-    readers in turn. Returns whether the transpose is erased."""
-    while found := [(user, index) for user, index in turned.result.uses if _can_reread(user, index)]:
-        user, index = found[0]
-        if isinstance(user, Structured):
-            read = user.maps()[index]
-            reread(rewriter, user, index, turned.operands[0], tuple(read[k] for k in inward))
-    for user in turned.result.users:
-        _pass(rewriter, user, turned, tuple(inward))
-    if turned.result.uses:
-        return False
-    rewriter.erase(turned)
-    return True
-
-
-def _pass(rewriter: Rewriter, user: Operation, turned: Operation, order: Order) -> None:
-    """Let a view or a composite, all of whose operands are this transpose, read its source; transpose its result."""
-    relation = relation_of(user) if not isinstance(user, Structured) and len(user.results) == 1 else None
-    if relation is None or {*user.operands} != {turned.result}:
-        return
-    slot = len(user.operands)
-    gives = relation.along(0, order, slot) if relation.is_aligned else relation.follow(0, order, slot)
-    if gives is None:
-        return
-    old = user.result
-    made = reordered(user, [turned.operands[0]] * slot, [order] * slot, [gives])
-    rename_inside(rewriter, made, user)
-    rewriter.insert(made, InsertPoint.before(user), source_name(user))
-    rewriter.rename(made, user.name)
-    rewriter.continue_as(user, made)
-    back = new.transpose(made.result, inverse(gives))
-    back.stand_for(made)
-    rewriter.insert(back, InsertPoint.after(made), f"{source_name(user)}.turned")
-    rewriter.replace_uses(old, back.result)
-    rewriter.erase(user)
-    _read_in_order(rewriter, back, gives)
-
-
-def _can_reread(user: Operation, index: int) -> bool:
-    """Whether an operation can read an input with another map."""
-    return (
-        isinstance(user, Structured)
-        and len(user.results) == 1
-        and index < len(user.inputs)
-        and not isinstance(user.result.type, VectorType)
-        and not (user.is_irregular or user.is_sequential or user.valid or user.index_operands())
-    )
+            starts[turned.result] = normal(inward, shape_of(turned.result.type))
+        if args.bool("readers"):
+            choice = Choice(rewriter.module.reached(rewriter.func_of(made)), ctx.target, ())
+            assign(rewriter, choice, carried(choice, starts), only_orders=True)
+        turned = [user for user in made.results[0].users if transposed(user) is not None]
+        return (turned[0] if turned else made,)
 
 
 def _with_maps(op: Structured) -> Iterable[tuple[Value, IndexingMap]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tests.transform.layout_graphs import BETWEEN, CALLED
 from tests.transform.payloads import (
     CHAIN,
     INTEGERS,
@@ -64,13 +67,20 @@ func @rows(%x: tensor<[M]x[N]xf32>, %w: tensor<[M]x[N]xf32>) -> tensor<[M]xf32> 
   tcp.return(%s)
 }
 """
+HEAD_OF_IMAGES = """\
+func @f(%x: tensor<32x7x7xf32>) -> tensor<7x7x32xf32> {
+  %y = tcp.relu(%x) : tensor<32x7x7xf32>
+"""
 ROW_SIZES: tuple[Sizes, ...] = ({"M": 5, "N": 7}, {"M": 0, "N": 3}, {"M": 2, "N": 0}, {"M": 1, "N": 1})
 
 
 def test_readers_read_in_the_new_order() -> None:
     turned = "transpose_result({0}, [d1], readers: true)\nrequire t{0} == {0}\n"
-    steps = "".join(f'let {x} = match one "{x}" in root\nlet t{x} = {turned.format(x)}' for x in "pqr")
-    more = 'let s = match one "s" in root\ntile(s, [d0: 2, d1: 3])\nfuse(r, into: s.loop(d1))\n'
+    steps = "".join(
+        f'let {x} = match one "{x}" in root\nlet t{x} = {turned.format(x)}' for x in "pq"
+    )  # %r follows from both
+    more = 'let r = match one "r" in root\nlet s = match one "s" in root\n'
+    more += "tile(s, [d0: 2, d1: 3])\nfuse(r, into: s.loop(d1))\n"
     assert "tcp.transpose" not in check(ROWS, steps + more, ROW_SIZES).module.text()
 
 
@@ -97,6 +107,79 @@ func @rows(%x: tensor<[M]x[N]xf32>) -> tensor<{rows}xf32> symbols [M: 1.., N: 1.
     step = 'let p = match one "p" in root\nlet t = transpose_result(p, [d1], readers: true)\nrequire t == p'
     text = check(payload, step, ({"M": 5, "N": 7}, {"M": 1, "N": 3}, {"M": 2, "N": 1}), exact=False).module.text()
     assert "tcp.transpose" not in text
+
+
+OTHERS = {
+    "pad": "  %r = tcp.pad(%y) {value = 0.0, low = [0, 1, 1]} : tensor<32x9x9xf32>\n",
+    "pooling": """  %r = tcp.pooling(%y) {dims = [1, 2], window = [2, 3], strides = [2, 1], kind = "max"} :
+      tensor<32x3x5xf32>
+""",
+    "reduction": """  %c = tcp.reduce_sum(%y) {dims = [1]} : tensor<32x7xf32>
+  %e = tcp.relu(%c) : tensor<32x7xf32>
+  %r = tcp.reshape(%e) : tensor<32x1x7xf32>
+""",
+    "resize": """  %i = tcp.iota {dim = 0} : tensor<14xsi32>
+  %p = tcp.floordiv(%i, 2) : tensor<14xsi32>
+  %r = tcp.gather(%y, %p) {dim = 2, out_of_range = "clamp"} : tensor<32x7x14xf32>
+""",
+    "depthwise": """  %r = tcp.convolution(%y, %v) {input = ["c", "h+p", "w+q"], filter = ["c", "p", "q"],
+      out = ["c", "h", "w"]} :
+      tensor<32x6x5xf32>
+""",
+    "stored operand": """  %k = tcp.fill {value = 2.0} : tensor<32x7x7xf32>
+  %r = tcp.mul(%y, %k) : tensor<32x7x7xf32>
+""",
+}
+
+
+@pytest.mark.parametrize("name", sorted({**BETWEEN, **OTHERS}.keys() - {"transposes of the payload"}))
+def test_the_order_goes_on(name: str) -> None:
+    """What follows is in the new order up to the last reduction, and keeps its class."""
+    middle = {**BETWEEN, **OTHERS}[name]
+    shape = middle.rpartition("tensor<")[2].partition(">")[0] if name in OTHERS else "32x7x7xf32"
+    payload = (
+        "func @f(%x: tensor<32x7x7xf32>, %v: tensor<32x2x3xf32>) -> tensor<f32> {\n"
+        f"  %y = tcp.relu(%x) : tensor<32x7x7xf32>\n{middle}"
+        f"  %q = tcp.reduce_max(%r) {{dims = [0, 1, 2]}} : tensor<f32>\n"
+        f"  %z = tcp.relu(%q) : tensor<f32>\n  tcp.return(%z)\n}}\n{CALLED if name == 'call' else ''}"
+    )
+    steps = 'let y = match one "y" in root\nlet t = transpose_result(y, [d1, d2], readers: true)\nrequire t == y'
+    text = check(payload, steps, [{}], exact=False).module.text()
+    assert "tcp.transpose" not in text
+    opcodes = {*re.findall(r"= (tcp\.[a-z_]+)", middle)} - {"tcp.reduce_sum", "tcp.gather"}  # they read by maps
+    assert {opcode for opcode in opcodes if opcode not in text} == set()
+    channels, *places = shape.removesuffix("xf32").split("x")
+    before = re.split(r"\n  %q[. ]", text)[0]
+    assert before.rpartition("tensor<")[2].startswith(f"{'x'.join([*places, channels])}xf32>")
+
+
+def test_a_transpose_of_the_payload_goes() -> None:
+    steps = 'let y = match one "y" in root\ntranspose_result(y, [d1, d2], readers: true)'
+    payload = HEAD_OF_IMAGES + BETWEEN["transposes of the payload"].rpartition("  %r")[0] + "  tcp.return(%e)\n}\n"
+    assert "tcp.transpose" not in check(payload, steps, [{}]).module.text()
+
+
+def test_what_is_read_in_another_order_stops_it() -> None:
+    """An operand that has the order of the payload is not transposed: its reader reads both by maps."""
+    payload = HEAD_OF_IMAGES.replace("7x7x32", "32x7x7") + (
+        "  %a = tcp.add(%y, %x) : tensor<32x7x7xf32>\n  %b = tcp.relu(%a) : tensor<32x7x7xf32>\n  tcp.return(%b)\n}\n"
+    )
+    steps = 'let y = match one "y" in root\nlet t = transpose_result(y, [d1, d2], readers: true)\nrequire t == y'
+    text = check(payload, steps, [{}]).module.text()
+    assert "maps = [[d1, d2, d0], [d0, d1, d2], [d0, d1, d2]]" in text
+    assert "%b = tcp.relu(%a.1) : tensor<32x7x7xf32>" in text
+
+
+def test_calls_of_one_function_pass_one_order() -> None:
+    """One of two calls passes what has the order of the payload: the function keeps it."""
+    payload = HEAD_OF_IMAGES.replace("7x7x32", "32x7x7") + (
+        "  %a = tcp.call @g(%y) : tensor<32x7x7xf32>\n  %b = tcp.call @g(%x) : tensor<32x7x7xf32>\n"
+        f"  %c = tcp.add(%a, %b) : tensor<32x7x7xf32>\n  tcp.return(%c)\n}}\n{CALLED}"
+    )
+    steps = 'let y = match one "y" in root\nlet t = transpose_result(y, [d1, d2], readers: true)'
+    text = check(payload, steps, [{}]).module.text()
+    assert "tcp.call @g(%y.turned.1)" in text
+    assert "func @g(%x: tensor<32x7x7xf32>)" in text
 
 
 def test_what_cannot_read_otherwise_reads_the_transpose() -> None:
