@@ -19,7 +19,7 @@ from tcpx.transform.layouts.costs import (
     cost_of_loads,
     cost_of_read,
     cost_of_result,
-    cost_of_transpose,
+    cost_of_transposing,
     is_stored,
     iterations_of,
 )
@@ -30,6 +30,8 @@ from tcpx.transform.layouts.relations import Relation, relation_of
 from tcpx.transform.vectors.pieces import transposed
 
 Pair = tuple[Order, Order]
+Node = Value | tuple[Value, Order, int]
+"""A value that has one of two orders, or whether a transpose of a value to an order is there."""
 
 
 def windows(op: Operation) -> tuple[int, ...]:
@@ -47,6 +49,7 @@ class Choice:
         self.target = target
         self.links = Links(funcs)
         self.pairs: dict[Value, Pair] = {}
+        self.transposes: set[Node] = set()
         self.relations: dict[Operation, Relation | None] = {}
         self.around: defaultdict[Value, list[tuple[Relation, int]]] = defaultdict(list)
         owners, fixed = {*self.links.owners}, {*self.links.fixed, *pinned}
@@ -72,14 +75,14 @@ class Choice:
             self._propose(op)
         for op in self.relations:
             self._propose_as_read(op)
-        costs = Labels[Value]()
+        costs = Labels[Node]()
         for op, relation in self.relations.items():
             self._add(costs, op, relation)
         for (op, index), (owner, relation) in self.links.read_as.items():
             wanted = [relation.follow(0, order, 1) for order in self._orders(owner)]
             self._add_read(costs, op.operands[index], owner, wanted, None)
         labels = costs.best()
-        chosen = {value: self.pairs[value][label] for value, label in labels.items() if value in self.pairs}
+        chosen = {value: pair[labels[value]] for value, pair in self.pairs.items() if value in labels}
         found = {value: chosen[one] for value in self.values() if (one := self.links.one(value)) in chosen}
         return {value: order for value, order in found.items() if order != identity(value)}
 
@@ -148,7 +151,7 @@ class Choice:
         pair = self.pairs.get(one)
         return (identity(value),) if pair is None or one in self.fixed else pair
 
-    def _add(self, costs: Labels[Value], op: Operation, relation: Relation | None) -> None:
+    def _add(self, costs: Labels[Node], op: Operation, relation: Relation | None) -> None:
         """What an operation costs, by the orders of its result and of what it reads."""
         if relation is None:
             for index, value in enumerate(op.operands):
@@ -170,7 +173,7 @@ class Choice:
 
     def _add_read(
         self,
-        costs: Labels[Value],
+        costs: Labels[Node],
         value: Value,
         anchor: Value,
         wanted: Sequence[Order | None],
@@ -180,26 +183,45 @@ class Choice:
         """What it costs to read a value in the order that the label of `anchor` asks for; if it asks for none, as it is
         stored."""
         orders, gives = self._orders(value), self._orders(anchor)
-        mine, its = self.links.one(anchor), self.links.one(value)
 
         def cost(label: int, stored: int) -> float:
             order, have = wanted[min(label, len(wanted) - 1)], orders[min(stored, len(orders) - 1)]
-            is_loaded, given = op is not None and index < len(op.inputs), gives[min(label, len(gives) - 1)]
+            given = gives[min(label, len(gives) - 1)]
+            if op is None or index >= len(op.inputs):
+                return 0.0
             if order is None:
-                return cost_of_read(op, index, have, given, self.target) if op is not None and is_loaded else 0.0
-            loads = cost_of_loads(op, index, order, given, self.target)[0] if op is not None and is_loaded else 0.0
-            return cost_of_transpose(value, have, order) + loads
+                return cost_of_read(op, index, have, given, self.target)
+            return cost_of_loads(op, index, order, given, self.target)[0]
 
-        is_free, has_two = len(gives) > 1 and mine is not its, len(orders) > 1
-        if is_free and has_two:
-            table: Table = ((cost(0, 0), cost(0, 1)), (cost(1, 0), cost(1, 1)))
-            costs.add(mine, (0.0, 0.0))
-            costs.add(its, (0.0, 0.0))
-            costs.add_pair(mine, its, table)
-        elif is_free:
-            costs.add(mine, (cost(0, 0), cost(1, 0)))
-        elif has_two:
-            costs.add(its, (cost(0, 0), cost(0, 1)))
+        mine, its = self._label(anchor), self._label(value)
+        costs.add_pair(mine, its, ((cost(0, 0), cost(0, 1)), (cost(1, 0), cost(1, 1))))
+        for label, order in enumerate(wanted[: len(gives)]):
+            if order is not None and orders != (order,):
+                self._add_transpose(costs, value, order, (mine, label))
+
+    def _add_transpose(self, costs: Labels[Node], value: Value, order: Order, reader: tuple[Value | None, int]) -> None:
+        """What a transpose costs that a reader with this label asks for. Several readers share one: a node of its own
+        says whether it is there, by the label that the value has in its order."""
+        orders, price, its, (mine, label) = self._orders(value), cost_of_transposing(value), self._label(value), reader
+        there = orders.index(order) if order in orders else label
+        node = value, order, there
+        if node not in self.transposes:
+            self.transposes.add(node)
+            costs.add_pair(node, its, _at(there, 1 - there, price))
+            if order not in orders:
+                costs.add_pair(node, its, _at(there, there, price))
+        costs.add_pair(mine, node if mine is None or label == there else its, _at(label, 1 - there, price))
+
+    def _label(self, value: Value) -> Value | None:
+        """What the order of a value is a label of; None of one that has one order."""
+        return self.links.one(value) if len(self._orders(value)) > 1 else None
+
+
+def _at(first: int, second: int, price: float) -> Table:
+    """Costs of a pair of labels and of no other."""
+    table = [[0.0, 0.0], [0.0, 0.0]]
+    table[first][second] = price
+    return (table[0][0], table[0][1]), (table[1][0], table[1][1])
 
 
 def _along(op: Structured) -> int | None:

@@ -89,11 +89,6 @@ def _has_all_dims(op: Structured, indexing_map: IndexingMap) -> bool:
     return all(name in read for expression in op.result_map() for name in map_symbols(expression))
 
 
-def cost_of_transpose(value: Value, have: Order, wanted: Order) -> float:
-    """What a tensor in one order costs as one in another."""
-    return 0.0 if have == wanted else cost_of_transposing(value)
-
-
 def is_stored(value: Value) -> bool:
     """Whether a value is a stored constant, or a view of one: its transpose is computed by the compiler."""
     op = value.defining_op

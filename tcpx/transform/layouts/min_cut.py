@@ -26,11 +26,13 @@ class Labels(Generic[NodeT]):
         """What each label of a node costs."""
         self._unary[self._numbers.setdefault(node, len(self._numbers))] += costs[1] - costs[0]
 
-    def add_pair(self, first: NodeT, second: NodeT, costs: Table) -> None:
-        """What the labels of two nodes cost together. Where equal labels cost more than different ones, the latter
-        count as much."""
-        if first == second:
-            self.add(first, (costs[0][0], costs[1][1]))
+    def add_pair(self, first: NodeT | None, second: NodeT | None, costs: Table) -> None:
+        """What the labels of two nodes cost together; None has label 0. Where equal labels cost more than different
+        ones, the latter count as much."""
+        if first is None or second is None or first == second:
+            node = second if first is None else first
+            if node is not None:
+                self.add(node, (costs[0][0], costs[int(first is not None)][int(second is not None)]))
             return
         (both0, second1), (first1, both1) = costs
         self.add(first, (0.0, first1 - both0))

@@ -98,6 +98,24 @@ def test_what_cannot_pass_is_read_through_a_transpose() -> None:
     assert "%y.turned = tcp.transpose" in text
 
 
+@pytest.mark.parametrize("readers", [1, 2, 3, 8])
+def test_readers_share_a_transpose(readers: int) -> None:
+    """What one transpose is worth, it is worth for any number of readers: it is there once."""
+    softmax = """  %r{0} = tcp.reshape(%y) : tensor<8x196xf32>
+  %s{0} = tcp.softmax(%r{0}) {{dim = 1}} : tensor<8x196xf32>
+"""
+    maps, its = "[[c, h + i, j + k], [f, c, h, k], [f, i, j]]", iterators("f i j", "c h k")
+    payload = (
+        "func @f(%x: tensor<2x9x9xf32>, %w: tensor<32x2x3x3xf32>) -> "
+        f"({', '.join(['tensor<8x196xf32>'] * readers)}) {{\n"
+        f'  %y = tcp.generic(%x, %w) {{iterators = {its}, maps = {maps}, combiner = "tcp.add"}} {SUM}'
+        f" : tensor<{SHAPE}>\n{''.join(softmax.format(k) for k in range(readers))}"
+        f"  tcp.return({', '.join(f'%s{k}' for k in range(readers))})\n}}\n"
+    )
+    text = check(payload, "assign_layout(root)", [{}], exact=False).module.text()
+    assert text.count("= tcp.transpose(%y.1)") == 1
+
+
 def test_transposes_of_one_value_have_their_own_orders() -> None:
     """All are stored as that value is, and read in the orders of their types."""
     turned = "tensor<7x32x7xf32>"
