@@ -14,6 +14,8 @@ from tcpx.transform.vectors.pieces import transposed
 
 MOVED: Final = 0.75
 """A transpose, by element: what caches take for reading and writing it."""
+PER_DIM: Final = 0.0005
+"""The same for each dim that is not 1: of equal choices, the transpose of the fewest dims."""
 PER_LOAD: Final = 0.25
 """A load of a vector that register tiles use about four times: for several indices of a dim that the operand has not,
 or for neighbouring windows."""
@@ -59,8 +61,9 @@ def cost_of_read(op: Structured, index: int, read: Order, gives: Order, target: 
 
 
 def cost_of_transposing(value: Value) -> float:
-    """What a transpose costs; nothing where the compiler does it."""
-    return 0.0 if is_stored(value) else MOVED * elements_of(value)
+    """What a transpose costs; nothing where the compiler does it. The fewer its dims, the longer its blocks."""
+    wide = sum(extent != 1 for extent in shape_of(value.type))
+    return 0.0 if is_stored(value) else (MOVED + PER_DIM * wide) * elements_of(value)
 
 
 def cost_of_loads(op: Structured, index: int, read: Order, gives: Order, target: Target) -> tuple[float, float]:

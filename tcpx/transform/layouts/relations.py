@@ -44,16 +44,19 @@ class Relation:
 
     def follow(self, given: int, order: Order, slot: int) -> Order | None:
         """The order in which one slot has its dims as another one has them in this order; None where that does not
-        say where all of them lie, or where dims that have to lie together do not."""
+        say where all of them lie, or where dims that have to lie together do not. A dim that is 1 there, as where
+        tensors are joined along it, lies after the dim before it."""
         ranks = self._ranks(given, order)
         if ranks is None:
             return None
-        shape, places = shape_of(self.values[slot].type), dict[int, int]()
+        shape, places, before = shape_of(self.values[slot].type), dict[int, int](), -1
+        is_one = frozenset[str]().union(*self.entries[given]) if self.is_aligned else frozenset[str]()
         for dim, names in enumerate(self.entries[slot]):
             known = [ranks[name] for name in names if name in ranks]
-            if shape[dim] != 1 and names and not known:
+            if shape[dim] != 1 and names and not known and not names <= is_one:
                 return None
-            places[dim] = min(known, default=-1)
+            places[dim] = min(known, default=before if shape[dim] != 1 else -1)
+            before = places[dim] if shape[dim] != 1 else before
         return normal(sorted(places, key=lambda dim: (places[dim], dim)), shape)
 
     def _ranks(self, given: int, order: Order) -> dict[str, int] | None:

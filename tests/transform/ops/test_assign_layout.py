@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.transform.layout_graphs import BETWEEN, CALLED, SUM, iterators
@@ -46,7 +48,7 @@ orders of dims
   %y: [1, 2, 0] costs 4.22e+04, [0, 1, 2] 8.87e+04
   %r: [1, 2, 0] costs 98, [0, 1, 2] 224
   %z.pad: [1, 2, 0] costs 162, [0, 1, 2] 288
-  %z: [1, 2, 0] costs 4.22e+04, [0, 1, 2] 9.06e+04"""
+  %z: [1, 2, 0] costs 4.22e+04, [0, 1, 2] 9.07e+04"""
 
 
 @pytest.mark.parametrize("name", BETWEEN)
@@ -114,6 +116,23 @@ def test_readers_share_a_transpose(readers: int) -> None:
     )
     text = check(payload, "assign_layout(root)", [{}], exact=False).module.text()
     assert text.count("= tcp.transpose(%y.1)") == 1
+
+
+@pytest.mark.parametrize("taps", [2, 3, 4])
+def test_phases_of_a_transposed_convolution_are_joined_as_they_are_computed(taps: int) -> None:
+    """A concat along dims of one index passes the order of its operands on: one transpose of all remains."""
+    low, high = {2: (0, 0), 3: (1, 0), 4: (1, 1)}[taps]
+    payload = (
+        f"func @f(%x: tensor<1x32x7x5xf32>, %w: tensor<32x16x{taps}x{taps}xf32>) -> tensor<1x16x14x10xf32> {{\n"
+        '  %y = tcp.convolution_transpose(%x, %w) {input = ["n", "f", "h", "w"], filter = ["f", "c", "p", "q"],\n'
+        f'      out = ["n", "c", "h+p", "w+q"], strides = [2, 2], low = [{low}, {low}], high = [{high}, {high}]}} :\n'
+        "      tensor<1x16x14x10xf32>\n  %z = tcp.relu(%y) : tensor<1x16x14x10xf32>\n  tcp.return(%z)\n}\n"
+    )
+    text = check(payload, "assign_layout(root)", [{}], exact=False).module.text()
+    turned = re.findall(r"= tcp.transpose\(.*tensor<(\S+)x", text)
+    assert [shape for shape in turned if not shape.endswith("x16")] == ["1x16x14x10"], (
+        turned
+    )  # the others are of filters
 
 
 def test_transposes_of_one_value_have_their_own_orders() -> None:
