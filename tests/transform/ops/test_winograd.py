@@ -337,6 +337,19 @@ def test_kernels(h: str, v: str, c: int, f: int, m: int) -> None:
         assert np.max(np.abs(np.asarray(kernel(x)) - wanted)) <= MOST_ERROR[m] * ROUNDING["f32"] * most
 
 
+def test_a_channel_of_its_own_is_no_dense_convolution() -> None:
+    """Nor are the sums over its window one over three dims, of which the group's only channel is one."""
+    text = (
+        "func @f(%x: tensor<1x32x28x28xf32>) -> tensor<1x32x28x28xf32> {\n"
+        '  %w = tcp.const {constant = "w"} : tensor<32x1x3x3xf32>\n'
+        "  %y = tcp.convolution(%x, %w) {low = [1, 1], high = [1, 1], groups = 32} : tensor<1x32x28x28xf32>\n"
+        "  tcp.return(%y)\n}\n"
+    )
+    module = tcpx.parse(text, constants={"w": np.ones((32, 1, 3, 3), np.float32)})
+    exact, other = (tcpx.emit(module, target="x86_avx2", numerics=numerics) for numerics in ("exact", "winograd"))
+    assert other.c_source == exact.c_source
+
+
 def test_numerics() -> None:
     """`numerics` is a param of the default schedule, and another value of it another kernel."""
     w, b = np.ones((3, 3, 32, 32), np.float32), np.zeros(32, np.float32)
