@@ -7,6 +7,7 @@ import pytest
 
 import tcpx
 from tcpx.target import LaneType, Target, load_target
+from tcpx.transform.vectors.short_rows import short_rows
 from tcpx.transform.vectors.transposition import network
 from tcpx.verification.vector_rows.meaning import numpy_dtype
 from tests.end_to_end.payloads import TARGETS
@@ -61,6 +62,61 @@ def test_numbers(target: Target) -> None:
             given = random.integers(0, 60, shape)
             (found,) = run_guarded(kernel, given.astype(numpy_dtype(dtype)))
             np.testing.assert_array_equal(found, (given + given).transpose(FORMS[form][2]), err_msg=f"{dtype} {shape}")
+
+
+SHORT = """\
+func @short_{k}_{dtype}_{way}(%x: tensor<{shape}x{dtype}>) -> tensor<{out}x{dtype}> symbols [N] {{
+  %t = tcp.transpose(%x) {{permutation = {permutation}}} : tensor<{out}x{dtype}>
+  tcp.return(%t)
+}}
+"""
+SHORT_ROWS = (*((k, "f32") for k in (2, 3, 5, 6, 12)), *((3, d) for d in ("f64", "ui8", "si16")), (24, "ui8"))
+
+
+def short(k: int, dtype: str, way: int) -> str:
+    """k planes of 3 times N elements become rows of k; the other way with `way`."""
+    shape, out, permutation = f"{k}x3x[N]", f"3x[N]x{k}", [1, 2, 0]
+    if way:
+        shape, out, permutation = out, shape, [2, 0, 1]
+    return SHORT.format(k=k, dtype=dtype, way=way, shape=shape, out=out, permutation=permutation)
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_rows_shorter_than_a_vector(target: Target, way: int) -> None:
+    requests = [tcpx.CompileRequest(tcpx.parse(short(*case, way))) for case in SHORT_ROWS]
+    random = np.random.default_rng(9)
+    for (k, dtype), kernel in zip(SHORT_ROWS, tcpx.compile_many(requests, target=target), strict=True):
+        for n in (0, 1, 7, 16, 45):
+            x = random.integers(0, 99, (3, n, k) if way else (k, 3, n)).astype(numpy_dtype(dtype))
+            (found,) = run_guarded(kernel, x)
+            np.testing.assert_array_equal(found, x.transpose((2, 0, 1) if way else (1, 2, 0)), err_msg=f"{dtype} {n}")
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_short_rows_are_read_and_written_several_to_a_vector(way: int) -> None:
+    text = short(3, "f32", way).replace("[N]x", "64x").replace(" symbols [N]", "")
+    source = tcpx.compile(tcpx.parse(text), target="x86_avx512").c_source
+    loop = source[source.index("\nint ") :]
+    assert (loop.count("_mm512_loadu_ps("), loop.count("_mm512_storeu_ps(")) == (3, 3)
+    assert loop.count("permute") == 9
+    assert "mask" not in loop
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_columns_of_short_rows(name: str) -> None:
+    target = load_target(name)
+    types = {row.result for row in target.rows if row.name.startswith("unpack_") and row.result is not None}
+    for type_ in types:
+        for length in range(2, min(type_.lanes, 13)):
+            found = short_rows(target, type_, length)
+            if found is None:
+                assert length > 4 or name == "generic"
+                continue
+            elements = [divmod(place, length) for place in range(length * type_.lanes)]
+            vectors = [elements[k : k + type_.lanes] for k in range(0, len(elements), type_.lanes)]
+            columns = found.columns(vectors, lambda a, b, lanes: [(a + b)[lane] for lane in lanes])
+            assert columns == [[(row, k) for row in range(type_.lanes)] for k in range(length)]
+            assert found.rows(columns, lambda a, b, lanes: [(a + b)[lane] for lane in lanes]) == vectors
 
 
 @pytest.mark.parametrize("name", TARGETS)

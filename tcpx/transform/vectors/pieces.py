@@ -7,7 +7,7 @@ can be made. Whatever else is asked for is taken apart (`vector.extract`) and pu
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 from tcpx.payload.diagnostics import Direction
@@ -18,14 +18,14 @@ from tcpx.payload.ops.finite import is_finite
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, StYield
 from tcpx.payload.ops.index import Bind
-from tcpx.payload.ops.memory import At
+from tcpx.payload.ops.memory import At, View
 from tcpx.payload.ops.vector import Extract, FromElements, Gather, Mask, Read, Shuffle, first_lanes
 from tcpx.payload.ops.views import FREE
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Var, is_equal, maximum
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like
+from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like, row_major, shape_of
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
 from tcpx.transform.algebra import known_result, number_of
@@ -35,7 +35,8 @@ from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
 from tcpx.transform.vectors.literals import invariant_block, is_splat, known_element, lane_numbers, literal_of
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
-from tcpx.transform.vectors.transposition import Network, network
+from tcpx.transform.vectors.short_rows import ShortRows, short_rows
+from tcpx.transform.vectors.transposition import network
 from tcpx.transform.vectors.widths import Widths, has_gather_row, is_source, place_dtype
 
 Index = tuple[int, ...]
@@ -58,13 +59,20 @@ def transposed(op: Operation | None) -> tuple[Value, Index] | None:
 
 
 def are_contiguous(subset: Tile, type_: Type, length: int) -> bool:
-    """Whether the rows of a subset, as long as said, lie one behind the other."""
-    if not isinstance(type_, BufferType) or len(subset.kept) < 2:
+    """Whether the rows of a subset, as long as said, are rows of contiguous memory, one behind the other."""
+    if not isinstance(type_, BufferType) or subset.kept[-2:] != (subset.rank - 2, subset.rank - 1):
         return False
-    outer, inner = subset.kept[-2:]
-    distances = [subset.strides[dim] * type_.strides[dim] for dim in (outer, inner)]
-    wanted = zip((*distances, subset.sizes[inner]), (length, 1, length), strict=True)
-    return all(is_equal(found, number) is True for found, number in wanted)
+    wanted = zip(type_.strides, row_major(type_.shape), strict=True)
+    sizes = (type_.shape[-1], subset.sizes[-1], length), (*subset.strides[-2:], 1)
+    return all(is_equal(a, b) is True for a, b in (*wanted, *(pair for row in sizes for pair in pairwise(row))))
+
+
+def flattened(subset: Tile) -> Tile:
+    """A subset of rows that lie one behind the other, in a buffer with the last two dims as one."""
+    length = subset.sizes[-1]
+    offset = subset.offsets[-2] * length + subset.offsets[-1]
+    sizes = (*subset.sizes[:-2], subset.sizes[-2] * length)
+    return Tile((*subset.offsets[:-2], offset), sizes, subset.strides[:-1], subset.dropped)
 
 
 class Pieces:
@@ -223,17 +231,16 @@ class Pieces:
         self._made.update(zip(keys, made, strict=True))
         return made[index[-1] - first]
 
-    def _side_by_side(self, value: Value, lanes: Lanes) -> Network | None:
-        """How columns of a value are made whose rows lie one behind the other in memory, several to a vector; None if
-        they do not."""
+    def _side_by_side(self, value: Value, lanes: Lanes) -> ShortRows | None:
+        """How columns of a value are made whose rows lie one behind the other in memory; None if they do not."""
         op, extents = value.defining_op, shape_of_vector(value.type)
         if not isinstance(op, Read) or value in self.grids or op.first or lanes.dim != len(extents) - 2:
             return None
-        if 2 * extents[-1] > lanes.width or not are_contiguous(op.subset, op.source.type, extents[-1]):
+        if not are_contiguous(op.subset, op.source.type, extents[-1]):
             return None
-        return network(self.target, LaneType(dtype_of(value.type).name, lanes.width), columns=extents[-1])
+        return short_rows(self.target, LaneType(dtype_of(value.type).name, lanes.width), extents[-1])
 
-    def _column_of_rows(self, found: Network, value: Value, index: Index, lanes: Lanes) -> Value:
+    def _column_of_rows(self, found: ShortRows, value: Value, index: Index, lanes: Lanes) -> Value:
         """Lanes across rows that lie one behind the other."""
         length, dim = shape_of_vector(value.type)[-1], lanes.dim
         outer, first = index[:dim], index[dim]
@@ -241,12 +248,39 @@ class Pieces:
         known = self._made.get(keys[index[-1]])
         if known is not None and self.visible(known):
             return known
-        count = lanes.width // length
-        several = Lanes(dim, 1, count), Lanes(dim + 1, 1, length)
-        vectors = [self.groups(value, (*outer, first + count * k, 0), several) for k in range(length)]
-        made = found.apply(vectors, self._shuffled(value))
+        flat, width = self._flat_read(value), lanes.width
+        vectors = [self.lanes(flat, (*outer, first * length + width * k), lanes) for k in range(length)]
+        made = found.columns(vectors, self._shuffled(value))
         self._made.update(zip(keys, made, strict=True))
         return made[index[-1]]
+
+    def _flat_read(self, value: Value) -> Value:
+        """What is read, with its last two dims as one."""
+        op, shape = value.defining_op, shape_of_vector(value.type)
+        if not isinstance(op, Read):
+            raise refusal(
+                self.anchor, "takes rows side by side", "an operand that is read from memory", f"%{value.name}"
+            )
+        key = ("flat", op)
+        known = self._made.get(key)
+        if known is None:
+            type_ = like(value.type, (*shape[:-2], shape[-2] * shape[-1]), dtype_of(value.type))
+            made = Read([self.flat(op.source)], [type_], {**op.attributes, "subset": flattened(op.subset)})
+            known = self._made[key] = self.insert(made, value.name, op, op)
+        return known
+
+    def flat(self, buffer: Value) -> Value:
+        """A contiguous buffer with its last two dims as one."""
+        key = ("flat", buffer)
+        known = self._made.get(key)
+        if known is None:
+            *outer, rows, length = shape_of(buffer.type)
+            owner = buffer.owner
+            point = InsertPoint.start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
+            view = self.rewriter.insert(View.of(buffer, (*outer, rows * length)), point, f"{buffer.name}.rows")
+            self.created.append(view)
+            known = self._made[key] = view.result
+        return known
 
     def _shuffled(self, value: Value) -> Callable[[Value, Value, Sequence[int]], Value]:
         """Lanes of two vectors; those of one scalar in every lane are that."""
@@ -255,21 +289,21 @@ class Pieces:
         )
 
     def rows_of_columns(self, value: Value, to: Operation, subset: Tile) -> Mapping[Index, Value] | None:
-        """Vectors of several rows of a value, by the index of the first, where its columns are vectors and its rows lie
-        one behind the other in what is written; None of any other."""
+        """Vectors of rows of a value one behind the other, by where they begin, where its columns are vectors and what
+        is written lies so; None of any other."""
         source, places = transposed(value.defining_op) or (value, ())
         shape, width = shape_of_vector(value.type), self.widths.of(source)
-        if len(shape) < 2 or not places or places[-2] != len(shape) - 1 or 2 * shape[-1] > width:
+        if len(shape) < 2 or not places or places[-2] != len(shape) - 1:
             return None
-        found = network(self.target, LaneType(dtype_of(value.type).name, width), columns=shape[-1], to_rows=True)
+        found = short_rows(self.target, LaneType(dtype_of(value.type).name, width), shape[-1])
         if found is None or not are_contiguous(subset, to.operands[-1].type, shape[-1]):
             return None
         made: dict[Index, Value] = {}
         for first in product(*map(range, shape[:-2]), range(0, shape[-2], width)):
             across = Lanes(len(shape) - 2, 1, width)
             columns = [self.lanes(value, (*first, k), across) for k in range(shape[-1])]
-            for k, vector in enumerate(found.apply(columns, self._shuffled(value))):
-                made[*first[:-1], first[-1] + k * width // shape[-1], 0] = vector
+            for k, vector in enumerate(found.rows(columns, self._shuffled(value))):
+                made[*first[:-1], first[-1] * shape[-1] + k * width] = vector
         return made
 
     def _beyond(self, value: Value, width: int) -> Value:

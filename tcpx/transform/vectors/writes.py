@@ -5,7 +5,7 @@ from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.ops.vector import Write
 from tcpx.payload.types import lanes_of
 from tcpx.transform.vectors.accesses import Lanes, is_empty
-from tcpx.transform.vectors.pieces import Pieces, shape_of_vector
+from tcpx.transform.vectors.pieces import Pieces, flattened
 
 
 def lower_write(pieces: Pieces, op: StYield | Write) -> bool:
@@ -17,11 +17,10 @@ def lower_write(pieces: Pieces, op: StYield | Write) -> bool:
         return False
     rows = pieces.rows_of_columns(value, op, op.subset)
     for start, vector in (rows or {}).items():
-        length = shape_of_vector(value.type)[-1]
-        several = Lanes(len(start) - 2, 1, lanes_of(vector.type) // length), Lanes(len(start) - 1, 1, length)
-        tile = pieces.tiles.piece(op.subset, start, *several)
+        tile = pieces.tiles.piece(flattened(op.subset), start, Lanes(len(start) - 1, 1, lanes_of(vector.type)))
         if not is_empty(tile):
-            pieces.put(type(op)([vector, *op.operands[1:]], [], {**op.attributes, "subset": tile}), op)
+            *others, buffer = op.operands[1:]
+            pieces.put(type(op)([vector, *others, pieces.flat(buffer)], [], {**op.attributes, "subset": tile}), op)
     if rows is not None:
         return True
     for key in pieces.keys(value.type, width):
