@@ -7,7 +7,7 @@ from tcpx.payload.ir import Module, Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import TensorType
-from tcpx.transform.editing import source_name
+from tcpx.transform.editing import rename_inside, source_name
 
 ARITHMETIC: Final = (Structured, Composite)
 """The interfaces of operations that a handle may denote in place of one that is short for others."""
@@ -29,6 +29,7 @@ def expand_short_form(rewriter: Rewriter, op: Operation) -> Operation:
 
     def build(part: Operation) -> Value:
         part.stand_for(op)
+        rename_inside(rewriter, part, op)
         inserted = rewriter.insert(part, InsertPoint.before(op), f"{base}/{part.opcode.rpartition('.')[2]}")
         made.extend([inserted] if isinstance(inserted, ARITHMETIC) else [])
         return inserted.results[0]

@@ -17,7 +17,7 @@ from tcpx.transform import new
 from tcpx.transform.constant_folding import stored_name
 from tcpx.transform.cook_toom import MOST_PRODUCTS, Filtering, Matrix, filtering
 from tcpx.transform.declaration import TransformContext
-from tcpx.transform.editing import source_name
+from tcpx.transform.editing import rename_inside, source_name
 from tcpx.transform.tiling import check_on_tensors
 from tcpx.transform.vectors.probes import sums_products
 
@@ -194,6 +194,7 @@ class Winograd:
 
     def _insert(self, made: Operation, name: str) -> Operation:
         made.stand_for(self.op)
+        rename_inside(self.ctx.rewriter, made, self.op)
         return self.ctx.rewriter.insert(made, InsertPoint.before(self.op), f"{source_name(self.op)}/{name}")
 
 

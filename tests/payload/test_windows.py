@@ -280,3 +280,16 @@ def test_refused(name: str) -> None:
         tcpx.parse(source)
     found = caught.value.diagnostic
     assert (found.message.partition(": ")[2], found.required, found.fix) == (message, required, fix)
+
+
+@pytest.mark.parametrize("name", ["e", "at", "most", "acc"])
+def test_an_argument_has_the_name_of_an_element_of_a_body(name: str) -> None:
+    """What an operation is short for takes names that are free."""
+    module = tcpx.parse(
+        f"func @f(%{name}: tensor<2x9x9xf32>) -> (tensor<2x4x4xf32>, tensor<2x4x4xsi64>) {{\n"
+        f"  %v, %i = tcp.pooling_argmax(%{name}) {{window = [3, 3], strides = [2, 2]}} "
+        ": tensor<2x4x4xf32>, tensor<2x4x4xsi64>\n  tcp.return(%v, %i)\n}\n"
+    )
+    x = np.random.default_rng(0).random((2, 9, 9), np.float32)
+    for found, wanted in zip(tcpx.compile(module, target="x86_avx2")(x), tcpx.evaluate(module, x), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -19,7 +19,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import source_name
+from tcpx.transform.editing import rename_inside, source_name
 from tcpx.transform.elementwise_splitting import split_body
 
 
@@ -76,6 +76,7 @@ class Decompose(Transform):
                 )
             short = made.opcode.split(".")[-1]
             made.location = op.location
+            rename_inside(rewriter, made, op)
             inserted = rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}/{short}")
             rewriter.set_origins(inserted, inserted.origins, op.copy_path)
             return inserted.results[0]

@@ -350,6 +350,13 @@ def test_a_channel_of_its_own_is_no_dense_convolution() -> None:
     assert other.c_source == exact.c_source
 
 
+@pytest.mark.parametrize("name", ["c", "e", "acc"])
+def test_arguments_of_the_names_of_its_bodies(name: str) -> None:
+    w, b = np.ones((3, 3, 32, 32), np.float32), np.zeros(32, np.float32)
+    module = tcpx.parse(kernel_text("8", "8", 32, 32).replace("%x", f"%{name}"), constants={"w": w, "b": b})
+    assert "winograd" in tcpx.emit(module, target="x86_avx2", numerics="winograd").c_source
+
+
 def test_numerics() -> None:
     """`numerics` is a param of the default schedule, and another value of it another kernel."""
     w, b = np.ones((3, 3, 32, 32), np.float32), np.zeros(32, np.float32)
