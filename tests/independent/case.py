@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ LANE_BY_LANE = " is computed lane by lane"
 """The end of a remark on what no instruction of the target does: it has no place in a schedule."""
 COPIES = "copies %"
 """The begin of a remark on what the lowering copies."""
+WINOGRAD = re.compile(r"^winograd\(a(\d+), m: (\d)\)$", re.MULTILINE)
+"""The line by which a convolution is rounded otherwise, by the number of the operation."""
 LEFT_OUT = "nothing reads what the loop computes"
 """The end of a remark on the payload alone."""
 
@@ -126,6 +129,8 @@ def apply_drawn(case: Case, drawn: Drawn) -> None:
         case.counts["dropped"] += len(drawn.body) - len(taken)
         case.counts["statements"] += len(taken)
         case.schedule = drawn.without(set(range(len(drawn.body))) - set(taken))
+        for number, m in WINOGRAD.findall("\n".join(case.schedule.body)):
+            case.program.ops[int(number)].fewer = int(m)
         for name in ("fuse", "vectorize", "tile", "pack"):
             case.counts[f"with {name}"] += case.counts[f"step {name}"] > 0
         text = " ".join(case.schedule.body)

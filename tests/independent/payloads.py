@@ -8,6 +8,7 @@ from tests.independent import movement, norms, numbers, products
 from tests.independent.builder import Builder
 from tests.independent.dims import Dim
 from tests.independent.program import Program, Value
+from tests.independent.windows import convolution
 
 
 def chain(b: Builder, v: Value, length: int) -> Value:
@@ -80,6 +81,11 @@ def windows(b: Builder) -> Value:
     return chain(b, v, b.rng.choice([0, 1, 1, 2]))
 
 
+def filters(b: Builder) -> Value:
+    """A convolution, and elementwise operations."""
+    return chain(b, convolution(b), b.rng.choice([0, 1, 1, 2]))
+
+
 WALK = [
     (movement.unary, 4),
     (movement.binary, 8),
@@ -108,7 +114,7 @@ def walk(b: Builder) -> Value:
     return b.values[-1]
 
 
-FORMS = [(layer, 10), (quantized, 4), (reduced, 4), (grouped, 2), (windows, 4), (walk, 10)]
+FORMS = [(layer, 10), (quantized, 4), (reduced, 4), (grouped, 2), (windows, 4), (filters, 3), (walk, 10)]
 
 
 def draw_program(rng: Random) -> Program:

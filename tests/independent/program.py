@@ -54,6 +54,8 @@ class Op:
     operand_dims: dict[str, list[str]] = field(default_factory=dict)
     """The dims that an operand is indexed by, where it is by dims alone."""
     family: str = ""
+    fewer: int = 0
+    """The `m` of the step `winograd` that a schedule has for it; 0 without."""
 
 
 @dataclass(eq=False)

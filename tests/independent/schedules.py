@@ -433,6 +433,11 @@ class Drawer:
                  f'emit_remark({h}, "is here")', 'assert(1 + 1 == 2, "sums")']  # fmt: skip
         self.add(self.rng.choice(lines))
 
+    def fewer_multiplications(self) -> None:
+        """Products of transforms in place of sums over windows: before any other line."""
+        op = self.rng.choice([op for op in self.nodes if op.family == "windows"])
+        self.add(f"winograd({self.handle(op)}, m: {self.rng.choice([2, 2, 4, 6])})")
+
     def folding(self) -> None:
         """What reads a stored constant is computed when the kernel is compiled."""
         users = [u for op in self.program.ops if op.opcode == "const" for u in op.results[0].users if u in self.nodes]
@@ -485,6 +490,8 @@ class Drawer:
         )
         if narrow and rng.random() < 0.7:
             self.casts()
+        if any(op.family == "windows" for op in self.nodes) and rng.random() < 0.6:
+            self.fewer_multiplications()
         if any(op.opcode == "const" for op in self.program.ops) and rng.random() < 0.4:
             self.folding()
         if self.pairs() and rng.random() < 0.75:

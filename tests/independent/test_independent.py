@@ -34,7 +34,7 @@ VECTORIZED = 0.25
 PAYLOAD_OPS = [
     "add", "sub", "mul", "div", "max", "min", "fma", "less", "select", "exp", "round", "scale2", "gelu", "silu",
     "sigmoid", "cast", "broadcast", "transpose", "pad", "reshape", "materialize", "fill", "const", "reduce_sum",
-    "reduce_max", "softmax", "layer_norm", "contract", "matmul", "generic", "loop",
+    "reduce_max", "softmax", "layer_norm", "contract", "matmul", "generic", "convolution", "loop",
 ]  # fmt: skip
 
 
