@@ -7,6 +7,7 @@ for is counted before the schedule runs, what is issued for it in the lowered ke
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from fractions import Fraction
 from math import ceil
 
 from tcpx.costs.needs import needed_parts
@@ -53,13 +54,15 @@ class PlaceWork:
 Account = Mapping[Statement, Mapping[Place, PlaceWork]]
 
 
-def asked_for(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Asked:
+def asked_for(
+    func: FuncOp, sizes: Mapping[str, int], target: Target, parts: Mapping[Operation, Fraction] | None = None
+) -> Asked:
     """The operations that each place of a payload asks for, however it is scheduled, in a call with these sizes: those
-    for elements that results need, and that depend on arguments, their sizes or positions. All others are computed at
-    compile time.
+    for elements that results need (`parts`, if `needed_parts` was asked before), and that depend on arguments, their
+    sizes or positions. All others are computed at compile time.
     """
     found: dict[Place, Operations] = defaultdict(Operations)
-    counter, needed, parts = _Counter(), _needed(func), needed_parts(func, sizes)
+    counter, needed, parts = _Counter(), _needed(func), needed_parts(func, sizes) if parts is None else parts
     for run in runs(func, sizes, target):
         for op in run.ops:
             once = counter.operations(op, run) if op in needed else NONE

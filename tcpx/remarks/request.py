@@ -52,10 +52,10 @@ class PayloadWork:
         sizes = typical_sizes(func, sizes or {})
         ops = [op for reached in module.reached(func) for op in reached.walk()]
         dots = {op.written_at: products for op in ops if (products := _products_of_dot(op, target))}
-        asked, places = asked_for(func, sizes, target), PayloadPlaces.of(module)
+        parts, places = needed_parts(func, sizes), PayloadPlaces.of(module)
+        asked, unread = asked_for(func, sizes, target, parts), frozenset(op.written_at for op in parts)
         in_order = frozenset(op.written_at for op in ops if isinstance(op, Structured) and op.is_sequential)
         copies = {op.written_at: times for op in ops if (times := _copies(op, sizes)) > 1}
-        unread = frozenset(op.written_at for op in needed_parts(func, sizes))
         return cls(sizes, asked, places, dots, in_order, copies, unread)
 
 
