@@ -95,3 +95,27 @@ def test_a_concat_before_a_convolution_is_copied_by_rows(order: str, a: int, b: 
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
     assert kernel.c_source.count("memcpy(") == 2
     assert "_copy = *(" not in kernel.c_source
+
+
+@pytest.mark.parametrize("channels", [32, 24])
+def test_a_layer_that_is_called_with_two_orders(channels: int) -> None:
+    """Of three equal layers, the first reads the argument as it is, and the others what it gives, in another order."""
+    shape = f"{channels}x9x7xf32"
+    text = (
+        f"func @f(%x: tensor<{shape}>, %w: tensor<{channels}x{channels}x3x3xf32>) -> tensor<{shape}> {{\n"
+        f"  %a = tcp.call @layer(%x, %w) : tensor<{shape}>\n  %b = tcp.call @layer(%a, %w) : tensor<{shape}>\n"
+        f"  %c = tcp.call @layer(%b, %w) : tensor<{shape}>\n  tcp.return(%c)\n}}\n"
+        f"func @layer(%x: tensor<{shape}>, %w: tensor<{channels}x{channels}x3x3xf32>) -> tensor<{shape}> {{\n"
+        '  %y = tcp.convolution(%x, %w) {input = ["c", "h+p", "w+q"], filter = ["f", "c", "p", "q"],\n'
+        f'      out = ["f", "h", "w"], low = [1, 1], high = [1, 1]}} : tensor<{shape}>\n'
+        f"  %r = tcp.relu(%y) : tensor<{shape}>\n  tcp.return(%r)\n}}\n"
+    )
+    module = tcpx.parse(text)
+    draw = np.random.default_rng(6)
+    given = [draw.standard_normal(n).astype(np.float32) for n in ((channels, 9, 7), (channels, channels, 3, 3))]
+    given[1] /= channels
+    kernel = tcpx.compile(module, target="x86_avx2")
+    found, wanted = (np.asarray(each, np.float64) for each in (kernel(*given), tcpx.evaluate(module, *given)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    assert "layer_1(" in kernel.c_source
+    assert "layer_2(" not in kernel.c_source

@@ -275,12 +275,16 @@ class Graph:
         self.values[self.put(text, shape)] = shape
 
     def call(self, x: str) -> None:
-        """What a function makes of a value."""
-        shape, name = self.values[x], f"g{len(self.functions)}"
+        """What a function makes of a value: one that is called before, where it takes that shape."""
+        shape = self.values[x]
         type_ = type_of(shape)
-        self.functions.append(
-            f"func @{name}(%x: {type_}) -> {type_} {{\n  %r = tcp.relu(%x) : {type_}\n  tcp.return(%r)\n}}\n"
-        )
+        known = [k for k, text in enumerate(self.functions) if f"(%x: {type_})" in text]
+        name = f"g{self.random.choice(known) if known else len(self.functions)}"
+        if not known:
+            inner = self.random.choice(["tcp.relu(%x)", "tcp.softmax(%x) {dim = 1}", "tcp.reverse(%x) {dims = [2]}"])
+            self.functions.append(
+                f"func @{name}(%x: {type_}) -> {type_} {{\n  %r = {inner} : {type_}\n  tcp.return(%r)\n}}\n"
+            )
         self.values[self.put(f"tcp.call @{name}(%{x})", shape)] = shape
 
     def text(self) -> str:
@@ -293,8 +297,8 @@ class Graph:
         return f"func @f({args}) -> ({types}) {{\n{body}\n}}\n" + "".join(self.functions)
 
 
-def random_graph(seed: int) -> str:
-    """A payload of 4 to 14 parts, of which the first is a convolution."""
+def random_graph(seed: int, calls: int = 1) -> str:
+    """A payload of 4 to 14 parts, of which the first is a convolution; the more `calls`, the likelier is each."""
     random = Random(seed)
     graph = Graph(random)
     shape = (random.choice([1, 2]), random.choice([1, 3, 4, 8]), random.choice([5, 6, 8]), 6)
@@ -302,7 +306,7 @@ def random_graph(seed: int) -> str:
     graph.convolution("a0")
     kinds = [
         *[graph.convolution] * 4, graph.groups, graph.pool, *[graph.elementwise] * 3, graph.bias, *[graph.view] * 3,
-        graph.scaled, graph.resized, graph.turned, graph.branch, graph.loop, graph.call,
+        graph.scaled, graph.resized, graph.turned, graph.branch, graph.loop, *[graph.call] * calls,
     ]  # fmt: skip
     for _ in range(random.randint(3, 13)):
         usable = [v for v, s in graph.values.items() if min(s[2:]) >= 2 and s[1] <= 32]

@@ -22,6 +22,16 @@ def test_random_graphs(first: int) -> None:
     assert seen["turned"] >= 10, seen
 
 
+def test_random_graphs_of_calls() -> None:
+    """A function that is called in two orders becomes two."""
+    seen = Counter[str]()
+    for seed in range(60):
+        payload = random_graph(seed, calls=20)
+        done = check(payload, "optional assign_layout(root)", [{}], exact=False)
+        seen["copied"] += done.module.text().count("func @") > payload.count("func @")
+    assert seen["copied"] >= 3, seen
+
+
 STRUCTURED = re.compile(r"^  %(v\d+) = tcp\.(?:generic|relu|add|mul|pooling)\b", re.MULTILINE)
 
 

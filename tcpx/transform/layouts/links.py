@@ -57,12 +57,10 @@ class Links:
 
     def _calls(self, func: FuncOp) -> None:
         """What calls pass is what the function takes, and what it returns is what calls give."""
-        calls = [call for call in func.callers() if isinstance(call, Call)]
-        known = {call.func for call in calls} <= {*self.funcs} and len(calls) == len(func.callers())
-        end = func.body.terminator
-        if not calls or not known or func.row is not None or func.states or STRIDED in func.attributes or end is None:
+        calls, end = linked_calls(func, self.funcs), func.body.terminator
+        if not calls or end is None:
             self.fixed.update(func.args)
-            for call in calls:
+            for call in func.callers():
                 self.fixed.update(call.results)
             return
         for call in calls:
@@ -83,6 +81,15 @@ class Links:
         self.read_as[op, index] = owner, Relation((owner, value), (own, own))
         if _ones(value) != _ones(owner):
             self.fixed.add(owner)
+
+
+def linked_calls(func: FuncOp, funcs: Sequence[FuncOp]) -> Sequence[Call]:
+    """The calls of a function that may take other types, of which `funcs` have all; none of another one."""
+    callers = func.callers()
+    calls = [call for call in callers if isinstance(call, Call)]
+    is_known = {call.func for call in calls} <= {*funcs} and len(calls) == len(callers)
+    keeps = func.row is not None or func.states or STRIDED in func.attributes or func.body.terminator is None
+    return calls if is_known and not keeps else []
 
 
 def _ones(value: Value) -> list[bool]:

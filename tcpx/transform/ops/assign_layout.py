@@ -16,6 +16,7 @@ from tcpx.transform.declaration import (
 from tcpx.transform.layouts.account import account
 from tcpx.transform.layouts.assignment import assign
 from tcpx.transform.layouts.choice import Choice
+from tcpx.transform.layouts.copies import choose_with_copies
 from tcpx.transform.layouts.costs import is_stored
 
 
@@ -33,6 +34,9 @@ class AssignLayout(Transform):
     counts among these, and goes where it moves nothing. Arguments and results of the function keep their order.
     Operations keep their class, or become the nearest one that reads and gives such orders. Weights are read with the
     dim of the vectors innermost: `evaluate_constants` computes their transposes.
+
+    Where the calls of another function cost least in different orders, it is copied: one function for each of these, at
+    most four. Handles to its operations denote those of all.
 
     Elsewhere, a transpose of the payload proposes the order of what it reads, unless products of contractions follow:
     their recipes pack factors of any order. So a resized image between transposes is computed as it is stored. The
@@ -81,8 +85,9 @@ class AssignLayout(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         pinned = [value for op in (args.ops("pin") if args.given("pin") else ()) for value in op.results]
-        choice = Choice(ctx.rewriter.module.reached(args.func("func")), ctx.target, pinned)
-        orders = choice.best()
+        choice, orders = choose_with_copies(
+            ctx.rewriter, args.func("func"), lambda funcs: Choice(funcs, ctx.target, pinned), Choice.best
+        )
         if orders:
             remaining = assign(ctx.rewriter, choice, orders)
             stored = [op.operands[0] for op in remaining if not is_stored(op.operands[0])]

@@ -27,6 +27,7 @@ from tcpx.transform.editing import replace_with, source_name
 from tcpx.transform.layouts.assignment import assign
 from tcpx.transform.layouts.carrying import carried
 from tcpx.transform.layouts.choice import Choice
+from tcpx.transform.layouts.copies import choose_with_copies
 from tcpx.transform.layouts.orders import Order, normal
 from tcpx.transform.matching import classes_called, find_match, general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
@@ -44,10 +45,11 @@ class TransposeResult(Transform):
 
     With `readers: true`, the order goes on: an operation all of whose operands have the new order gives its result in
     it, too, and keeps its class. So it passes elementwise operations, pads, concats, slices, reshapes that keep dims
-    next to each other, reductions, pooling, gathers, norms, loops, branches, groups, and functions to which each call
-    passes it. Constants and vectors that are broadcast have any order. An operation with another operand keeps the
-    order of its result, and reads the new one as the nearest class that can. The others, such as a return, read a
-    transpose. If none reads one of the target's result, the step returns the operation itself.
+    next to each other, reductions, pooling, gathers, norms, loops, branches, groups, and functions. A function to which
+    other calls pass another order is copied for these, as by `assign_layout`. Constants and vectors that are broadcast
+    have any order. An operation with another operand keeps the order of its result, and reads the new one as the
+    nearest class that can. The others, such as a return, read a transpose. If none reads one of the target's result,
+    the step returns the operation itself.
 
     before:
         func @f(%x: tensor<[H]x[M]x64xf32>, %w: tensor<[H]x64x32xf32>) -> tensor<[M]x32x[H]xf32> symbols [H, M] {
@@ -113,8 +115,13 @@ class TransposeResult(Transform):
             rewriter.replace_uses(value, turned.result, lambda user, own=turned: user is not own)
             starts[turned.result] = normal(inward, shape_of(turned.result.type))
         if args.bool("readers"):
-            choice = Choice(rewriter.module.reached(rewriter.func_of(made)), ctx.target, ())
-            assign(rewriter, choice, carried(choice, starts), only_orders=True)
+            choice, orders = choose_with_copies(
+                rewriter,
+                rewriter.func_of(made),
+                lambda funcs: Choice(funcs, ctx.target, ()),
+                lambda choice: carried(choice, starts),
+            )
+            assign(rewriter, choice, orders, only_orders=True)
         turned = [user for user in made.results[0].users if transposed(user) is not None]
         return (turned[0] if turned else made,)
 

@@ -179,6 +179,80 @@ def test_a_pinned_order() -> None:
     assert ": tensor<7x32x7xf32>" in text
 
 
+def calls(second: str = "g", third: str = "") -> str:
+    """A call of @g with what a convolution gives, before another one, and one or two calls of an argument."""
+    return (
+        HEAD.replace(f"-> tensor<{SHAPE}>", f"-> (tensor<{SHAPE}>, tensor<{SHAPE}>)")
+        + convolution("y", "x", "w", SHAPE)
+        + f"  %r = tcp.call @g(%y) : tensor<{SHAPE}>\n  %s = tcp.call @{second}(%x) : tensor<{SHAPE}>\n"
+        + (f"  %t = tcp.call @{third}(%s) : tensor<{SHAPE}>\n" if third else "")
+        + convolution("z", "r", "w", SHAPE)
+        + f"  tcp.return(%z, %{'t' if third else 's'})\n}}\n"
+        + CALLED
+    )
+
+
+LAST = """func @last(%y: tensor<[M]x7x7xf32>) -> tensor<[M]x7x7xf32> symbols [M] {
+  %e = tcp.softmax(%y) {dim = 0} : tensor<[M]x7x7xf32>
+  tcp.return(%e)
+}
+"""
+
+
+def functions(text: str) -> dict[str, str]:
+    """By function: the type of its first argument."""
+    return dict(re.findall(r"^func @(\S+)\(%\w+: tensor<(\S+)xf32>", text, re.MULTILINE))
+
+
+def test_calls_in_two_orders_run_two_functions() -> None:
+    text = check(calls(), "assign_layout(root)", [{}], exact=False).module.text()
+    assert functions(text) == {"f": "32x7x7", "g": "7x7x32", "g.1": "32x7x7"}
+    assert re.findall(r"%(\w) = tcp.call @(\S+)\(", text) == [("r", "g"), ("s", "g.1")]
+    assert [line.split()[2] for line in text.splitlines() if "tcp.transpose" in line] == [
+        *["tcp.transpose(%w)"] * 2,
+        "tcp.transpose(%z.1)",
+    ]
+
+
+def test_calls_of_one_order_share_a_function() -> None:
+    text = check(calls(third="g"), "assign_layout(root)", [{}], exact=False).module.text()
+    assert functions(text) == {"f": "32x7x7", "g": "7x7x32", "g.1": "32x7x7"}
+    assert re.findall(r"%(\w) = tcp.call @(\S+)\(", text) == [("r", "g"), ("s", "g.1"), ("t", "g.1")]
+
+
+def test_the_name_of_a_copy_is_free() -> None:
+    payload = calls(third="g.1") + CALLED.replace("@g", "@g.1")
+    text = check(payload, "assign_layout(root)", [{}], exact=False).module.text()
+    assert functions(text) == {"f": "32x7x7", "g": "7x7x32", "g.1": "32x7x7", "g.2": "32x7x7"}
+    assert re.findall(r"%(\w) = tcp.call @(\S+)\(", text) == [("r", "g"), ("s", "g.2"), ("t", "g.1")]
+
+
+def test_a_function_of_one_call_is_not_copied() -> None:
+    text = check(calls("g.1") + CALLED.replace("@g", "@g.1"), "assign_layout(root)", [{}], exact=False).module.text()
+    assert functions(text) == {"f": "32x7x7", "g": "7x7x32", "g.1": "32x7x7"}
+
+
+def test_functions_that_a_function_calls_are_copied_with_it() -> None:
+    payload = calls().replace("%r = tcp.relu(%x)", "%r = tcp.call @last(%x)") + LAST
+    text = check(payload, "assign_layout(root)", [{}], exact=False).module.text()
+    assert functions(text) == {
+        "f": "32x7x7",
+        "g": "7x7x32",
+        "last": "7x7x[M]",
+        "g.1": "32x7x7",
+        "last.1": "[M]x7x7",
+    }
+
+
+def test_an_operation_of_both_functions() -> None:
+    """A handle denotes it in both; a call says in which."""
+    handles = 'let s = match one "s" in root\nlet e = match one relu in s\n'
+    text = check(calls(), handles + "assign_layout(root)\ntile(e in s, [d0: 4])", [{}], exact=False).module.text()
+    first, second = text.index("func @g("), text.index("func @g.1(")
+    assert "gml_st.for" not in text[first:second]
+    assert "gml_st.for" in text[second:]
+
+
 def test_weights_are_turned_by_the_compiler() -> None:
     numbers = ", ".join(["1.0"] * (14 * 32 * 9))
     payload = (

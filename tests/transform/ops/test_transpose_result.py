@@ -170,16 +170,36 @@ def test_what_is_read_in_another_order_stops_it() -> None:
     assert "%b = tcp.relu(%a.1) : tensor<32x7x7xf32>" in text
 
 
-def test_calls_of_one_function_pass_one_order() -> None:
-    """One of two calls passes what has the order of the payload: the function keeps it."""
-    payload = HEAD_OF_IMAGES.replace("7x7x32", "32x7x7") + (
-        "  %a = tcp.call @g(%y) : tensor<32x7x7xf32>\n  %b = tcp.call @g(%x) : tensor<32x7x7xf32>\n"
-        f"  %c = tcp.add(%a, %b) : tensor<32x7x7xf32>\n  tcp.return(%c)\n}}\n{CALLED}"
-    )
-    steps = 'let y = match one "y" in root\nlet t = transpose_result(y, [d1, d2], readers: true)'
-    text = check(payload, steps, [{}]).module.text()
-    assert "tcp.call @g(%y.turned.1)" in text
-    assert "func @g(%x: tensor<32x7x7xf32>)" in text
+CALLS = HEAD_OF_IMAGES.replace("7x7x32", "32x7x7") + (
+    "  %a = tcp.call @g(%y) : tensor<32x7x7xf32>\n  %b = tcp.call @g(%x) : tensor<32x7x7xf32>\n"
+    f"  %c = tcp.add(%a, %b) : tensor<32x7x7xf32>\n  tcp.return(%c)\n}}\n{CALLED}"
+)
+TURN = 'let y = match one "y" in root\nlet t = transpose_result(y, [d1, d2], readers: true)\n'
+
+
+def test_calls_in_two_orders_run_two_functions() -> None:
+    """One of two calls passes what has the order of the payload: it has a copy of the function."""
+    text = check(CALLS, TURN, [{}]).module.text()
+    assert re.search(r"%a = tcp.call @g\(%y\S*\) : tensor<7x7x32xf32>", text)
+    assert "%b = tcp.call @g.1(%x) : tensor<32x7x7xf32>" in text
+    assert "func @g(%x: tensor<7x7x32xf32>) -> tensor<7x7x32xf32>" in text
+    assert "func @g.1(%x: tensor<32x7x7xf32>) -> tensor<32x7x7xf32>" in text
+    assert "tcp.transpose" not in text
+
+
+def test_an_operation_of_both_functions() -> None:
+    """A handle denotes it in both; a call says in which."""
+    handles = 'let r = match one "r" in root\nlet b = match one "b" in root\n'
+    text = check(CALLS, handles + TURN + "tile(r in b, [d0: 4])", [{}]).module.text()
+    first, second = text.index("func @g("), text.index("func @g.1(")
+    assert "gml_st.for" not in text[first:second]
+    assert "gml_st.for" in text[second:]
+
+
+def test_calls_in_one_order_run_one_function() -> None:
+    text = check(CALLS.replace("@g(%x)", "@g(%a)"), TURN, [{}]).module.text()
+    assert re.findall(r"@g\S*\(", text) == ["@g("] * 3
+    assert "func @g(%x: tensor<7x7x32xf32>)" in text
 
 
 def test_what_cannot_read_otherwise_reads_the_transpose() -> None:
