@@ -70,14 +70,14 @@ class WinogradFiltering(Transform):
           %y/filter.1 = tcp.const {constant = "winograd.filter"} : tensor<4x3xf64>
           %y/filter.2 = tcp.generic(%y/filter.1, %y/filter)
               {iterators = [["p", "parallel"], ["c", "parallel"], ["f", "parallel"], ["p_0", "reduction"]],
-              maps = [[p, p_0], [p_0, c, f], [p, c, f]], combiner = "tcp.add"} ({ (%c: f64, %e: f64, %acc: f64):
-            %v0 = tcp.mul(%c, %e) : f64
-            %v1 = tcp.const {value = 0.0} : f64
-            %v2 = tcp.not_equal(%c, %v1) : i1
-            %v3 = tcp.const {value = -0.0} : f64
-            %v4 = tcp.select(%v2, %v0, %v3) : f64
-            %v5 = tcp.add(%acc, %v4) : f64
-            tcp.yield(%v5)
+              maps = [[p, p_0], [p_0, c, f], [p, c, f]], combiner = "tcp.add"} ({ (%c.1: f64, %e.1: f64, %acc.1: f64):
+            %v0.1 = tcp.mul(%c.1, %e.1) : f64
+            %v1.1 = tcp.const {value = 0.0} : f64
+            %v2.1 = tcp.not_equal(%c.1, %v1.1) : i1
+            %v3.1 = tcp.const {value = -0.0} : f64
+            %v4.1 = tcp.select(%v2.1, %v0.1, %v3.1) : f64
+            %v5.1 = tcp.add(%acc.1, %v4.1) : f64
+            tcp.yield(%v5.1)
           }) : tensor<4x8x16xf64>
           %y/filter.3 = tcp.cast(%y/filter.2) : tensor<4x8x16xf32>
           %y/product = tcp.contract(%y/elements.1, %y/filter.3)
@@ -87,14 +87,14 @@ class WinogradFiltering(Transform):
           %y/sums.1 = tcp.generic(%y/sums, %y/product)
               {iterators = [["h", "parallel"], ["f", "parallel"], ["p", "reduction"]],
               maps = [[mod(h, 2), p], [p, floordiv(h, 2), f], [h, f]], combiner = "tcp.add"}
-              ({ (%c: f32, %e: f32, %acc: f32):
-            %v0 = tcp.mul(%c, %e) : f32
-            %v1 = tcp.const {value = 0.0} : f32
-            %v2 = tcp.not_equal(%c, %v1) : i1
-            %v3 = tcp.const {value = -0.0} : f32
-            %v4 = tcp.select(%v2, %v0, %v3) : f32
-            %v5 = tcp.add(%acc, %v4) : f32
-            tcp.yield(%v5)
+              ({ (%c.2: f32, %e.2: f32, %acc.2: f32):
+            %v0.2 = tcp.mul(%c.2, %e.2) : f32
+            %v1.2 = tcp.const {value = 0.0} : f32
+            %v2.2 = tcp.not_equal(%c.2, %v1.2) : i1
+            %v3.2 = tcp.const {value = -0.0} : f32
+            %v4.2 = tcp.select(%v2.2, %v0.2, %v3.2) : f32
+            %v5.2 = tcp.add(%acc.2, %v4.2) : f32
+            tcp.yield(%v5.2)
           }) : tensor<4x16xf32>
           tcp.return(%y/sums.1)
         }
