@@ -46,9 +46,10 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
                 return False
             shown = op.operands[piece.operand]
             block = shown.owner.parent if isinstance(shown.owner, Operation) else shown.owner
-            if shown.type != op.result.type and block is not op.parent:  # its sizes may name loops that are further in
-                return False
-            rewriter.set_type(shown, op.result.type)
+            if shown.type != op.result.type and not (op.func and shown in op.func.args):  # those are as declared
+                if block is not op.parent:  # the sizes may name loops that are further in
+                    return False
+                rewriter.set_type(shown, op.result.type)
             replace_by_read(rewriter, op, shown)
             return True
         case Materialize():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tcpx
 from tests.transform.payloads import RELU, check, refusal, run
 
 TWICE = """\
@@ -27,6 +29,23 @@ def opcodes(body: str) -> list[str]:
 
 def test_canonicalize() -> None:
     assert opcodes("canonicalize(root)") == ["exp", "add"]
+
+
+def test_an_argument_keeps_its_declared_sizes() -> None:
+    """A pad by a size that is 0 for all values leaves `[N]` what a call tells."""
+    size = "N + max(0, min(ceildiv(N - 1, 1), ceildiv(N, 1) - 1) - N + 1)"
+    text = f"""\
+func @f(%x: tensor<[N]xf32>) -> tensor<[{size}]xf32> symbols [N: 0..] {{
+  %p = tcp.pad(%x) {{value = 0.0}} : tensor<[{size}]xf32>
+  %r = tcp.neg(%p) : tensor<[{size}]xf32>
+  tcp.return(%r)
+}}
+"""
+    done = check(text, "canonicalize(root)")
+    assert [op.opcode for op in done.module.main.body.ops] == ["tcp.neg", "tcp.return"]
+    assert str(done.module.main.args[0].type) == "tensor<[N]xf32>"
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(tcpx.compile(tcpx.parse(text), target="x86_avx2")(x), -x)
 
 
 NEUTRAL = """\
