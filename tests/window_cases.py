@@ -24,10 +24,21 @@ NUMPY = {
 }
 
 
+EPILOGUES = {
+    "": "",
+    "neg": "  %r = tcp.neg(%y) : {y}\n",
+    "residual": "  %r = tcp.add(%y, %e) : {y}\n",
+    "bias": "  %v = tcp.broadcast(%e) {{dims = [{at}]}} : {y}\n  %s = tcp.add(%y, %v) : {y}\n"
+    "  %r = tcp.max(%s, %v) : {y}\n",
+}
+"""What follows a result %y."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowCase:
     """Windows over the `kernel`'s dims: `kind` is conv, or that of a pooling. `order` is that of the dims [b, c, ..] of
-    the input in memory, `weights` that of [f, c, ..], `results` that of the result."""
+    the input in memory, `weights` that of [f, c, ..], `results` that of the result. With `is_ceil`, a last window may
+    lie in part beyond the padding; `epilogue` is one of EPILOGUES."""
 
     kind: str
     dtypes: tuple[str, str]
@@ -45,7 +56,8 @@ class WindowCase:
     is_depthwise: bool = False
     is_symbolic: bool = False
     has_init: bool = False
-    has_epilogue: bool = False
+    epilogue: str = ""
+    is_ceil: bool = False
     is_stored: bool = False
     has_indices: bool = False
     seed: int = 0
@@ -54,8 +66,28 @@ class WindowCase:
     @property
     def out(self) -> tuple[int, ...]:
         """How many windows there are along each dim."""
-        numbers = zip(self.extents, self.kernel, self.strides, self.dilations, self.low, self.high, strict=True)
+        numbers = zip(self.extents, self.kernel, self.strides, self.dilations, self.low, self.ends, strict=True)
         return tuple((n + lo + hi - (k - 1) * d - 1) // s + 1 for n, k, s, d, lo, hi in numbers)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """How far windows reach beyond each dim."""
+        return tuple(self._end(k, n) for k, n in enumerate(self.extents))
+
+    def _end(self, dim: int, extent: int) -> int:
+        reach, stride = (self.kernel[dim] - 1) * self.dilations[dim] + 1, self.strides[dim]
+        given, high = extent + self.low[dim], self.high[dim]
+        last = min(-((reach - given - high) // stride), -(-given // stride) - 1)
+        return max(0, last * stride + reach - given) if self.is_ceil else high
+
+    def _end_text(self, dim: int) -> int | str:
+        """The same of a symbol."""
+        if not self.is_ceil or not self.is_symbolic:
+            return self.ends[dim]
+        reach, stride = (self.kernel[dim] - 1) * self.dilations[dim] + 1, self.strides[dim]
+        given, high = f"S{dim} + {self.low[dim]}", self.high[dim]
+        last = f"min(ceildiv({given} + {high - reach}, {stride}), ceildiv({given}, {stride}) - 1)"
+        return f"max(0, {stride}*{last} + {reach - self.low[dim]} - S{dim})"
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -85,12 +117,18 @@ class WindowCase:
         if self.has_init:
             given.append(f"%z: {y}")
             operands.append("init = %z")
-        held = {k: v for k, v in self._attributes().items() if v}
-        attributes = ", ".join(f"{key} = {json.dumps(value)}" for key, value in held.items())
+        given += {"bias": [f"%e: tensor<{self.shapes[2][1]}x{self.dtypes[1]}>"], "residual": [f"%e: {y}"]}.get(
+            self.epilogue, []
+        )
+        held = {key: json.dumps(value) for key, value in self._attributes().items() if value}
+        if "high" in held:
+            held["high"] = held["high"].replace('"', "")  # sizes have no quotes
+        attributes = ", ".join(f"{key} = {value}" for key, value in held.items())
         opcode = "tcp.convolution" if self.kind == "conv" else "tcp.pooling"
         index = f", {_type(tuple(self._symbolic())[2], self.results, 'si64')}" if self.has_indices else ""
         opcode, made, more = (f"{opcode}_argmax", "%y, %i", ", %i") if index else (opcode, "%y", "")
-        end = f"  %r = tcp.neg(%y) : {y}\n  tcp.return(%r{more})" if self.has_epilogue else f"  tcp.return(%y{more})"
+        end = EPILOGUES[self.epilogue].format(y=y, at=self.results.index(1))
+        end = f"{end}  tcp.return({'%r' if self.epilogue else '%y'}{more})"
         symbols = (
             f" symbols [B, {', '.join(f'S{k}: {n}..' for k, n in enumerate(self.extents))}]" if self.is_symbolic else ""
         )
@@ -106,13 +144,16 @@ class WindowCase:
             yield from (x, w, y)
             return
         sizes = [f"[S{k}]" for k in range(len(self.extents))]
-        numbers = zip(sizes, self.kernel, self.strides, self.dilations, self.low, self.high, strict=True)
-        counts = [f"[floordiv({n[1:-1]} + {lo + hi - (k - 1) * d - 1}, {s}) + 1]" for n, k, s, d, lo, hi in numbers]
+        numbers = zip(sizes, self.kernel, self.strides, self.dilations, self.low, strict=True)
+        counts = [
+            f"[floordiv({n[1:-1]} + {self._end_text(at)} + {lo - (k - 1) * d - 1}, {s}) + 1]"
+            for at, (n, k, s, d, lo) in enumerate(numbers)
+        ]
         yield from (("[B]", x[1], *sizes), w, ("[B]", y[1], *counts))
 
     def _attributes(self) -> dict[str, object]:
         held: dict[str, object] = {}
-        rank, usual = len(self.kernel), (1,) * len(self.kernel)
+        rank = len(self.kernel)
         if self.kind != "conv":
             held["kind"] = self.kind if self.kind != "max" else ""
             held["window"] = list(self.kernel)
@@ -135,12 +176,17 @@ class WindowCase:
             ("strides", self.strides, 1),
             ("dilations", self.dilations, 1),
             ("low", self.low, 0),
-            ("high", self.high, 0),
+            ("high", tuple(map(self._end_text, range(rank))), 0),
         ):
             chosen = [numbers[k] for k in by_place] if self.kind == "conv" else list(numbers)
             held[key] = chosen if chosen != [number] * rank else []
-        del usual
         return held
+
+    def calls(self) -> Iterator[WindowCase]:
+        """The case, and, of symbolic sizes, that of larger ones."""
+        yield self
+        if self.is_symbolic:
+            yield replace(self, extents=tuple(n + 1 + k for k, n in enumerate(self.extents)))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -148,15 +194,19 @@ class WindowCase:
         return {"B": 2, **{f"S{k}": n for k, n in enumerate(self.extents)}} if self.is_symbolic else {}
 
     def arguments(self) -> list[Array]:
-        """Input, filter and init in their order in memory: whole numbers, of which all sums are exact."""
-        draw = np.random.default_rng(self.seed)
+        """Input, filter, init and what the epilogue reads, in their order in memory: whole numbers, of which all sums
+        are exact. The filter is the same at all sizes."""
         x, w, y = self.shapes
         made = [(x, self.order, self.dtypes[0])]
         made += [(w, self.weights, self.dtypes[0])] if self.kind == "conv" else []
         made += [(y, self.results, self.dtypes[1])] if self.has_init else []
+        made += [(y, self.results, self.dtypes[1])] if self.epilogue == "residual" else []
+        made += [((y[1],), (0,), self.dtypes[1])] if self.epilogue == "bias" else []
         return [
-            np.ascontiguousarray(draw.integers(-3, 4, shape).astype(NUMPY[dtype]).transpose(order))
-            for shape, order, dtype in made
+            np.ascontiguousarray(
+                np.random.default_rng((self.seed, at)).integers(-3, 4, shape).astype(NUMPY[dtype]).transpose(order)
+            )
+            for at, (shape, order, dtype) in enumerate(made)
         ]
 
     def expected(self, arguments: Sequence[Array]) -> Array:
@@ -186,8 +236,15 @@ class WindowCase:
         total = np.transpose(total, self.results)
         if self.has_init:
             join = {"conv": np.add, "sum": np.add, "max": np.maximum, "min": np.minimum}[self.kind]
-            total = join(total, arguments[-1])
-        return -total if self.has_epilogue else total
+            total = join(total, arguments[2 if self.kind == "conv" else 1])
+        return self._followed(total, arguments[-1])
+
+    def _followed(self, total: Array, last: Array) -> Array:
+        """What the epilogue makes of the result."""
+        if self.epilogue == "bias":
+            channels = last.reshape([-1 if k == 1 else 1 for k in self.results])
+            return np.maximum(total + channels, channels)
+        return {"": total, "neg": -total}[self.epilogue] if self.epilogue != "residual" else total + last
 
     def indices(self, arguments: Sequence[Array]) -> Array:
         """The index of the first greatest element of each window, along the dims of windows."""
@@ -270,8 +327,10 @@ def drawn(seed: int, simple: bool = False) -> WindowCase:
         depthwise,
         draw.random() < 0.25,
         draw.random() < 0.2 and kind not in ("average", "lp"),
-        draw.random() < 0.4,
-        kind == "conv" and draw.random() < 0.5,
+        "neg" if draw.random() < 0.4 else "",
+        is_stored=kind == "conv" and draw.random() < 0.5,
         seed=seed,
     )
-    return replace(case, has_indices=kind == "max" and not case.has_init and draw.random() < 0.5)
+    case = replace(case, has_indices=kind == "max" and not case.has_init and draw.random() < 0.7)
+    epilogue = draw.choice(("neg", "bias", "residual")) if case.epilogue else ""
+    return replace(case, epilogue=epilogue, is_ceil=draw.random() < 0.5)

@@ -34,7 +34,7 @@ def case(
     weights = (1, 2, 0) if depthwise else (2, 3, 1, 0)
     return WindowCase(
         "conv", ("f32", "f32"), extents, kernel, strides, dilations, low, high, own, LAST, weights, LAST,
-        is_depthwise=depthwise, is_symbolic=symbolic, has_epilogue=True, is_stored=True, seed=extents[0],
+        is_depthwise=depthwise, is_symbolic=symbolic, epilogue="neg", is_stored=True, seed=extents[0],
     )  # fmt: skip
 
 
