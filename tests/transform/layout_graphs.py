@@ -281,7 +281,7 @@ class Graph:
         known = [k for k, text in enumerate(self.functions) if f"(%x: {type_})" in text]
         name = f"g{self.random.choice(known) if known else len(self.functions)}"
         if not known:
-            inner = self.random.choice(["tcp.relu(%x)", "tcp.softmax(%x) {dim = 1}", "tcp.reverse(%x) {dims = [2]}"])
+            inner = self.random.choice(["tcp.relu(%x)", "tcp.neg(%x)", "tcp.reverse(%x) {dims = [2]}"])
             self.functions.append(
                 f"func @{name}(%x: {type_}) -> {type_} {{\n  %r = {inner} : {type_}\n  tcp.return(%r)\n}}\n"
             )
