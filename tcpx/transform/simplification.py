@@ -46,7 +46,8 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
                 return False
             shown = op.operands[piece.operand]
             block = shown.owner.parent if isinstance(shown.owner, Operation) else shown.owner
-            if shown.type != op.result.type and not (op.func and shown in op.func.args):  # those are as declared
+            is_argument = op.func is not None and shown in op.func.args and type(shown.type) is type(op.result.type)
+            if shown.type != op.result.type and not is_argument:  # an argument has its sizes as declared
                 if block is not op.parent:  # the sizes may name loops that are further in
                     return False
                 rewriter.set_type(shown, op.result.type)

@@ -48,6 +48,19 @@ func @f(%x: tensor<[N]xf32>) -> tensor<[{size}]xf32> symbols [N: 0..] {{
     np.testing.assert_array_equal(tcpx.compile(tcpx.parse(text), target="x86_avx2")(x), -x)
 
 
+def test_a_number_that_is_read_as_a_tensor_is_one() -> None:
+    text = """\
+func @f(%a: f32, %s: inout tensor<f32>) -> (tensor<f32>, %s: tensor<f32>) {
+  %t = tcp.reshape(%a) : tensor<f32>
+  %y = tcp.add(%t, %s) : tensor<f32>
+  tcp.return(%t, %y)
+}
+"""
+    done = check(text, "canonicalize(root)")
+    assert [op.opcode for op in done.module.main.body.ops] == ["tcp.add", "tcp.return"]
+    assert str(done.module.main.args[0].type) == "tensor<f32>"
+
+
 NEUTRAL = """\
 func @neutral(%x: tensor<[N]xf32>, %y: tensor<2x[N]xf32>) -> tensor<2x[N]xf32> symbols [N: 0..] {
   %a = tcp.mul(%x, 1.0) : tensor<[N]xf32>
