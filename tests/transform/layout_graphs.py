@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from random import Random
 
 Shape = tuple[int, ...]
+MOST_WRITTEN = 4096
+"""The most elements of a constant that is written in the text."""
 SUM = """({ (%e0: f32, %e1: f32, %acc: f32):
     %v = tcp.multiply_add(%e0, %e1, %acc) : f32
     tcp.yield(%v)
@@ -110,12 +113,11 @@ class Graph:
         return name
 
     def weight(self, shape: Shape) -> str:
-        """A weight: an argument, or a constant."""
-        if self.random.random() < 0.3:
+        """A weight: an argument, or a constant that is short enough for the text."""
+        count = prod(shape)
+        if self.random.random() < 0.3 or count > MOST_WRITTEN:
             return self.arg(shape)
-        name, count = self.name(), 1
-        for extent in shape:
-            count *= extent
+        name = self.name()
         numbers = ", ".join(f"{self.random.randint(-2, 2)}.0" for _ in range(count))
         self.lines.append(f"%{name}.flat = tcp.const {{value = [{numbers}]}} : {type_of((count,))}")
         self.lines.append(f"%{name} = tcp.reshape(%{name}.flat) : {type_of(shape)}")

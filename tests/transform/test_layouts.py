@@ -29,7 +29,7 @@ def test_random_graphs_of_calls() -> None:
         payload = random_graph(seed, calls=20)
         done = check(payload, "optional assign_layout(root)", [{}], exact=False)
         seen["copied"] += done.module.text().count("func @") > payload.count("func @")
-    assert seen["copied"] >= 1, seen
+    assert seen["copied"] >= 3, seen
 
 
 STRUCTURED = re.compile(r"^  %(v\d+) = tcp\.(?:generic|relu|add|mul|pooling)\b", re.MULTILINE)
