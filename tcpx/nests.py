@@ -119,18 +119,20 @@ class _Equal:
 
 @frozen
 class _Cut:
-    """A copy of a payload whose nests are functions."""
+    """A copy of a payload as it was before there were loops, whose nests are functions."""
 
     module: Module
     calls: tuple[Call, ...]
 
     @staticmethod
     def of(parts: Parts) -> _Cut:
-        module = copy_module(parts.module)
+        before = parts.before_loops
+        module = copy_module(before.module)
+        origins = {op: before.origins[known] for op, known in zip(module.walk(), before.module.walk(), strict=True)}
         rewriter = Rewriter(module)
         context = TransformContext(rewriter, parts.target, parts.threads)
         calls: list[Call] = []
-        for ops in _nests(module.main, parts.run):
+        for ops in _nests(module.main, parts.run, origins):
             call = _outlined(context, ops)
             if call is not None:
                 calls.append(call)
@@ -158,12 +160,12 @@ def _outlined(context: TransformContext, ops: list[Operation]) -> Call | None:
     return None
 
 
-def _nests(main: FuncOp, run: Run) -> list[list[Operation]]:
-    """The operations of an unscheduled copy that came to be in the same loop nest of the scheduled payload, or in nests
-    that have one of them in common."""
+def _nests(main: FuncOp, run: Run, origins: Mapping[Operation, tuple[int, ...]]) -> list[list[Operation]]:
+    """The operations of a copy without loops that came to be in the same loop nest of the scheduled payload, or in
+    nests that have one of them in common; `origins` are those that they have in the run."""
     ends: list[tuple[Operation, set[Operation]]] = []
     for op in main.body.ops:
-        holders = [held for origin in op.origins for held in run.rewriter.origins.get(origin) or ()]
+        holders = [held for origin in origins[op] for held in run.rewriter.origins.get(origin) or ()]
         tops = {top for held in holders if (top := _top(held, run.module.main)) is not None}
         if op.operands and tops:
             ends.append((op, tops))

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import ceil, prod
 from typing import Final
 
 import numpy as np
 
 from tcpx.costs.work import asked_for
-from tcpx.interp import CalledFunctions, KnobUse, ParamValue, Run, run_schedule
+from tcpx.interp import CalledFunctions, KnobUse, ParamValue, Run, TraceEntry, run_schedule
 from tcpx.module_copies import copy_module
 from tcpx.payload.contraction import CONTRACT, may_contract
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, OpT
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.generic import Return
+from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.runs import executions
 from tcpx.payload.sizes import evaluate
@@ -67,6 +69,31 @@ class Part:
 
 
 @frozen
+class BeforeLoops:
+    """A payload after the last step before the first one that made a loop, such as in the orders of dims that were
+    chosen for it, and for each operation the origins that it has in the run of the schedule."""
+
+    module: Module
+    origins: Mapping[Operation, tuple[int, ...]]
+    is_last: bool = False
+
+    @staticmethod
+    def of_payload(module: Module) -> BeforeLoops:
+        """Before the first step, which numbers operations in their order."""
+        return BeforeLoops(module, {op: (number,) for number, op in enumerate(module.walk())}, _has_loops(module))
+
+    def after(self, step: TraceEntry, payload: Module) -> BeforeLoops:
+        """What it is after a step, by which the payload came to be this one."""
+        if self.is_last or not step.changed:
+            return self
+        if _has_loops(payload):
+            return replace(self, is_last=True)
+        module = copy_module(payload)
+        pairs = zip(module.walk(), payload.walk(), strict=True)
+        return BeforeLoops(module, {op: scheduled.origins for op, scheduled in pairs})
+
+
+@frozen
 class Parts:
     """Those of a payload: by what a run of the schedule over it found."""
 
@@ -79,6 +106,7 @@ class Parts:
     called: CalledFunctions
     functions: Mapping[str, CameUp]
     """By their names: those that there were after some step."""
+    before_loops: BeforeLoops
 
     @staticmethod
     def of(
@@ -86,6 +114,7 @@ class Parts:
     ) -> Parts:
         """Run the schedule over a copy. Raises ScheduleError."""
         copy, found = copy_module(module), dict[str, CameUp]()
+        before = BeforeLoops.of_payload(copy_module(module))
 
         def note() -> None:
             snapshot: Module | None = None
@@ -97,6 +126,12 @@ class Parts:
                     found[func.name] = CameUp(snapshot, {})
                 found[func.name].note(func)
 
+        def after(step: TraceEntry) -> None:
+            nonlocal before
+            if any(CALL in text for text in step.changed):
+                note()
+            before = before.after(step, copy)
+
         note()
         run = run_schedule(
             copy,
@@ -105,11 +140,10 @@ class Parts:
             threads=threads,
             params=params,
             recorded={},
-            on_step=lambda step: note() if any(CALL in text for text in step.changed) else None,
+            on_step=after,
         )
-        return Parts(
-            module, program, target, threads, dict(params or {}), run, run.functions or CalledFunctions(copy), found
-        )
+        called = run.functions or CalledFunctions(copy)
+        return Parts(module, program, target, threads, dict(params or {}), run, called, found, before)
 
     @property
     def keys(self) -> Mapping[str, str]:
@@ -322,6 +356,10 @@ class CameUp:
             made.constants.remove(stored)
         verify_module(made)
         return made
+
+
+def _has_loops(module: Module) -> bool:
+    return any(isinstance(op, Loop) for op in module.walk())
 
 
 def _copied(module: Module, op: Operation, number: int, scheduled: Module) -> Operation:

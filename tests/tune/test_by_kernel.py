@@ -12,6 +12,7 @@ import tcpx
 from tcpx.cli.command import execute
 from tcpx.nests import Nest, Nests
 from tcpx.parts import Parts
+from tcpx.payload.constants import Constants
 from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import ModelStudy
 from tcpx.tune.progress import Progress
@@ -283,6 +284,26 @@ def test_what_a_partial_schedule_leaves_open_has_knobs(number: str, is_alone: bo
     for name, nest in found.items():
         assert nest.paths
         assert all(f"/p{name[1:]}/" in path for path in nest.paths)
+
+
+def test_a_nest_in_the_order_that_a_layout_gave_it_stands_alone() -> None:
+    """Channels lie innermost after `assign_layout`, in the nest as in the payload, so that recipes are the same."""
+    text = """
+func @net(%x: tensor<1x16x14x14xf32>) -> tensor<1x16x14x14xf32> {
+  %w = tcp.const {constant = "w"} : tensor<32x16x3x3xf32>
+  %v = tcp.const {constant = "v"} : tensor<16x32x3x3xf32>
+  %a = tcp.convolution(%x, %w) {low = [1, 1], high = [1, 1]} : tensor<1x32x14x14xf32>
+  %b = tcp.sigmoid(%a) : tensor<1x32x14x14xf32>
+  %c = tcp.convolution(%b, %v) {low = [1, 1], high = [1, 1]} : tensor<1x16x14x14xf32>
+  tcp.return(%c)
+}
+"""
+    arrays = {"w": np.ones((32, 16, 3, 3), np.float32), "v": np.ones((16, 32, 3, 3), np.float32)}
+    parts = parts_of(tcpx.parse(text, constants=Constants(arrays)), tcpx.program_or_default(None))
+    nests = Nests.of(parts, [{}], {}, {}).nests
+    alone = {nest.part.functions: nest.paths for nest in nests if nest.part.alone}
+    assert set(alone) == {("%b",), ("%c",)}
+    assert any("/c/by_role/sums_of_channels." in path for path in alone["%c",])
 
 
 def test_values_of_a_nest_are_those_of_each_equal_one() -> None:
