@@ -205,6 +205,33 @@ def test_denormals_and_specials_of_bf16(target: Target) -> None:
     assert np.isnan(found[1, 0])
 
 
+@pytest.mark.parametrize(("name", "instruction"), [("u8s8", "dpbusd"), ("s8s8", "dpbusd"), ("bf16", "dpbf16")])
+def test_a_cast_that_others_read_keeps_no_product_from_reading_what_is_stored(
+    target: Target, name: str, instruction: str
+) -> None:
+    lhs, rhs, wide = DTYPES[name]
+    text = f"""func @r_{name}(%x: tensor<[M]x[K]x{lhs}>, %w: tensor<[K]x[N]x{rhs}>) -> (tensor<[M]x[N]x{wide}>, tensor<[M]x{wide}>) symbols [M: 0.., K: 0.., N: 0..] {{
+  %a = tcp.cast(%x) : tensor<[M]x[K]x{wide}>
+  %b = tcp.cast(%w) : tensor<[K]x[N]x{wide}>
+  %mm = tcp.matmul(%a, %b) : tensor<[M]x[N]x{wide}>
+  %z = tcp.reduce_sum(%a) {{dims = [1]}} : tensor<[M]x{wide}>
+  tcp.return(%mm, %z)
+}}
+"""  # noqa: E501
+    assert f"_mm512_{instruction}" in tcpx.emit(tcpx.parse(text), target="x86_avx512").c_source
+    kernel = tcpx.compile(tcpx.parse(text), target=target)
+    for m, k, n in TRIPLES[::19]:
+        random = np.random.default_rng(m + k + n)
+        x, w = values(random, (m, k), lhs), values(random, (k, n), rhs)
+        products, sums = run_guarded(kernel, x, w)
+        if wide == "si32":
+            np.testing.assert_array_equal(products, x.astype(np.int32) @ w.astype(np.int32), err_msg=f"{m} {k} {n}")
+            np.testing.assert_array_equal(sums, x.sum(1, np.int32))
+        else:
+            assert_close(products, Bounded.of(x).matmul(Bounded.of(w)), f"{m} {k} {n}")
+            assert_close(sums[:, None], Bounded.of(x).matmul(Bounded.of(np.ones((k, 1), np.float32))), f"{m} {k} {n}")
+
+
 def test_this_machine_has_the_instructions() -> None:
     require_cpu(("avx512_vnni", "avx512_bf16"), "dot products of bytes and bf16")
     assert tcpx.load_target("native").has("avx512_vnni")
