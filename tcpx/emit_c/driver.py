@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
+from tcpx.emit_c.build_cache import build_directories, executable_fault, is_of_use, put, seal
 from tcpx.emit_c.cache_size import keep_to_limit
 from tcpx.emit_c.compiler import Compiler, find_compiler, output_of
 from tcpx.emit_c.headers import words_for
@@ -143,7 +143,7 @@ def _require_sanitizers(compiler: Compiler) -> None:
 
 def _kept(entry: str) -> Path | None:
     """An entry of the cache, if it is there and intact."""
-    return next((path for folder in build_directories() if is_intact(path := folder / entry)), None)
+    return next((path for folder in build_directories() if is_of_use(path := folder / entry)), None)
 
 
 def _build(
@@ -159,7 +159,7 @@ def _build(
     stem = f"{name[:60]}-{_key(source, compiler, (*flags, *link))}"
     directory = Path()
     for directory in build_directories():
-        if is_intact(directory / f"{stem}{suffix}"):
+        if is_of_use(directory / f"{stem}{suffix}"):
             return directory / f"{stem}{suffix}"
     try:
         with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:
