@@ -144,8 +144,8 @@ def is_intact(path: Path) -> bool:
 
 
 def is_of_use(entry: Path) -> bool:
-    """Whether an entry is intact. It counts as used now: what limits the size of the cache, in any process, leaves it to
-    whom this tells so, such as a linker. Systems do not note each time when a file is read."""
+    """Whether an entry is intact. It counts as used now: what limits the size of the cache, in any process,
+    leaves it to whom this tells so, such as a linker. Systems do not note each time when a file is read."""
     if not is_intact(entry):
         return False
     with suppress(OSError):  # a directory that cannot be written to, in which nothing is removed either

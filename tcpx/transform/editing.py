@@ -175,7 +175,8 @@ def _behind(values: Sequence[Value], point: InsertPoint) -> InsertPoint:
 def show_views(rewriter: Rewriter, ops: Iterable[Operation]) -> None:
     """Replace views that no stage knows by what all of them shows."""
     for view in [op for op in ops if isinstance(op, Tileable) and op.is_made_of_others]:
-        _show_view(rewriter, view)
+        if view.parent is not None:  # else only another view read it
+            _show_view(rewriter, view)
 
 
 def _show_view(rewriter: Rewriter, view: Tileable) -> None:
@@ -192,7 +193,9 @@ def _show_view(rewriter: Rewriter, view: Tileable) -> None:
     elif value.defining_op is not None:
         rewriter.rename(value.defining_op, view.name)
         rewriter.continue_as(view, value.defining_op)
+    operands = list(view.operands)
     rewriter.replace_op(view, [value])
+    erase_dead(rewriter, operands)
 
 
 def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Value]) -> None:

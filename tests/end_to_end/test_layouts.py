@@ -72,19 +72,23 @@ def test_what_is_left_is_said(target: Target) -> None:
 
 
 @pytest.mark.parametrize("order", ["channels outermost", "channels innermost"])
-@pytest.mark.parametrize(("a", "b", "f", "h"), [(16, 8, 32, 14), (7, 5, 19, 9)])
-def test_a_concat_before_a_convolution_is_copied_by_rows(order: str, a: int, b: int, f: int, h: int) -> None:
-    """In both orders of dims; not element by element where a tile reads it."""
+@pytest.mark.parametrize(("a", "b", "f", "h", "cut"), [(16, 8, 32, 14, 0), (7, 5, 19, 9, 0), (7, 5, 19, 9, 2)])
+def test_a_concat_before_a_convolution_is_copied_by_rows(order: str, a: int, b: int, f: int, h: int, cut: int) -> None:
+    """In both orders of dims, also where it is cut; not element by element where a tile reads it."""
     is_outer = order == "channels outermost"
-    x, z, y = (f"1x{n}x{h}x{h}xf32" if is_outer else f"1x{h}x{h}x{n}xf32" for n in (a, b, f))
+    x, z, s, y = (
+        f"1x{n}x{k}x{h}xf32" if is_outer else f"1x{k}x{h}x{n}xf32"
+        for n, k in ((a, h + cut), (b, h + cut), (a + b, h), (f, h))
+    )
     read = '["b", "c", "h+p", "w+q"]' if is_outer else '["b", "h+p", "w+q", "c"]'
     out = '["b", "f", "h", "w"]' if is_outer else '["b", "h", "w", "f"]'
-    joined = f"1x{a + b}x{h}x{h}xf32" if is_outer else f"1x{h}x{h}x{a + b}xf32"
+    joined = f"1x{a + b}x{h + cut}x{h}xf32" if is_outer else f"1x{h + cut}x{h}x{a + b}xf32"
+    sliced = f"  %s = tcp.slice(%c) {{offsets = [0, 0, 0, 0]}} : tensor<{s}>\n" if cut else ""
     text = (
         f"func @f(%x: tensor<{x}>, %z: tensor<{z}>, %w: tensor<3x3x{a + b}x{f}xf32>) -> tensor<{y}> {{\n"
-        f"  %c = tcp.concat(%x, %z) {{dim = {1 if is_outer else 3}}} : tensor<{joined}>\n"
-        f'  %y = tcp.convolution(%c, %w) {{input = {read}, filter = ["p", "q", "c", "f"], out = {out}, '
-        f"low = [1, 1], high = [1, 1]}} : tensor<{y}>\n  tcp.return(%y)\n}}\n"
+        f"  %c = tcp.concat(%x, %z) {{dim = {1 if is_outer else 3}}} : tensor<{joined}>\n{sliced}"
+        f'  %y = tcp.convolution({"%s" if cut else "%c"}, %w) {{input = {read}, filter = ["p", "q", "c", "f"], '
+        f"out = {out}, low = [1, 1], high = [1, 1]}} : tensor<{y}>\n  tcp.return(%y)\n}}\n"
     )
     module = tcpx.parse(text)
     kernel = tcpx.compile(module, target="x86_avx2")

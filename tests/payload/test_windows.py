@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
 import tcpx
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.ops.windows import Window
 from tests.window_cases import NUMPY, drawn
 
 LAYER = "tcp.convolution(%x, %w) {low = [1, 1], high = [1, 1]}"
@@ -263,6 +266,45 @@ def test_an_average_of_nothing_is_nan() -> None:
         y = np.asarray(made, np.float32)
         assert np.isnan(y[:, :, :2]).all()
         np.testing.assert_array_equal(y[:, :, 2:], 1)
+
+
+@pytest.mark.parametrize("kind", ["average", "max", "lp"])
+def test_taps_that_no_window_has_are_left_out(kind: str) -> None:
+    """Exporters write a mean over places as an average over windows that are larger than any image."""
+    text = (
+        "func @f(%x: tensor<2x7x5xf32>) -> tensor<2x1x2xf32> {\n"
+        f'  %y = tcp.pooling(%x) {{kind = "{kind}", window = [64, 4], strides = [1, 3], low = [0, 1], '
+        "high = [57, 1]} : tensor<2x1x2xf32>\n  tcp.return(%y)\n}\n"
+    )
+    module, x = tcpx.parse(text), np.random.default_rng(3).standard_normal((2, 7, 5)).astype(np.float32)
+    long = tcpx.apply_schedule(module, tcpx.parse_schedule("language 2\nschedule s(root: func) {}\n")).module.text()
+    assert "window = [7, 4]" in long
+    assert "[64" not in long
+    found, wanted = (
+        np.asarray(y, np.float64) for y in (tcpx.compile(module, target="x86_avx2")(x), tcpx.evaluate(module, x))
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_clipped_windows_have_the_same_taps() -> None:
+    draw, clipped = random.Random(0), 0
+    for _ in range(4000):
+        stride, dilation, taps, extent = (draw.randint(1, n) for n in (4, 3, 9, 6))
+        window = Window(0, "o", "t", stride, dilation, draw.randint(0, 9), draw.randint(0, 9))
+        count = window.count(extent, taps)
+        found = window.clipped(extent, taps, count)
+        if isinstance(count, int) and count > 0 and found is not None:
+            assert _elements(found[0], found[1], count, extent) == _elements(window, taps, count, extent)
+            assert found[0].count(extent, found[1]) == count
+            clipped += 1
+    assert clipped > 500
+
+
+def _elements(window: Window, taps: int, count: int, extent: int) -> list[list[int]]:
+    """Those of each window."""
+    assert isinstance(window.low, int)
+    places = [[window.stride * o + window.dilation * t - window.low for t in range(taps)] for o in range(count)]
+    return [[place for place in row if 0 <= place < extent] for row in places]
 
 
 def test_lp_of_a_power() -> None:

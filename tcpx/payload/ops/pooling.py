@@ -154,6 +154,9 @@ class Pooling(OneWindowed):
         return self.combiner.neutral_of(self.acc_type)
 
     def decompose(self, build: Build) -> Sequence[Value]:
+        clipped = self._clipped()
+        if clipped is not None:
+            return [build(clipped)]
         if self.kind in OF_SUMS:
             return [self._of_sums(build)]
         if not self.is_padded:
@@ -164,6 +167,25 @@ class Pooling(OneWindowed):
         operand = cast_to(build, self.operand, self.acc_type)  # which may have no neutral element of its own
         padded = build(Pad.of(operand, self.padded_shape(), self.neutral() or 0, low))
         return [build(self.plain([padded, *self.inits]))]
+
+    def _clipped(self) -> Windowed | None:
+        """A detached pooling without the taps that no window has, such as most of those of a window that is larger than
+        the operand; None if there are none such."""
+        shapes, windows, is_clipped = shape_of(self.operand.type), list(self.windows()), False
+        taps = list(self.window)
+        for k, window in enumerate(windows):
+            count = shape_of(self.result.type)[window.place]
+            found = window.clipped(shapes[window.place], taps[k], count)
+            if found is not None:
+                (windows[k], taps[k]), is_clipped = found, True
+        if not is_clipped:
+            return None
+        made = self.plain(self.operands)
+        made.attributes["window"] = tuple(taps)
+        for key, held in (("low", [w.low for w in windows]), ("high", [w.high for w in windows])):
+            if any(n != 0 for n in held):
+                made.attributes[key] = tuple(held)
+        return made
 
     def _of_sums(self, build: Build) -> Value:
         """The result of a short kind, of sums in the dtype in which they are accumulated."""

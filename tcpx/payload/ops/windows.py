@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator as Iterated
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Final
 
@@ -50,6 +51,22 @@ class Window:
     def count(self, extent: Dim, taps: Dim) -> Dim:
         """How many windows a dim of this extent has."""
         return floordiv(self.low + extent + self.high - self.dilation * (taps - 1) - 1, self.stride) + 1
+
+    def clipped(self, extent: Dim, taps: Dim, count: Dim) -> tuple[Window, int] | None:
+        """These windows without the first and last taps that are in the padding in each window, and how many taps are
+        left; None where there are none such, and where sizes are not known."""
+        sizes = [size for size in (extent, taps, count, self.low) if isinstance(size, int)]
+        if len(sizes) < 4:
+            return None
+        size, number, windows, before = sizes
+        last = self.stride * (windows - 1)
+        first = max(0, -((last - before) // self.dilation))
+        left = min(number, -(-(size + before) // self.dilation)) - first
+        low = before - self.dilation * first
+        high = max(0, last + self.dilation * (left - 1) + 1 - low - size)
+        made = replace(self, low=low, high=high)
+        is_same = left >= number or left < 1 or low < 0 or made.count(size, left) != windows
+        return None if is_same else (made, left)
 
     def inside(self, tap: int, extent: int, count: int, low: int) -> tuple[slice, slice]:
         """The windows that have a tap, of `count`, and the elements of the operand that it is in them."""

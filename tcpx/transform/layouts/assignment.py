@@ -206,7 +206,7 @@ def _filter_order(op: Structured, index: int, gives: Order, reads: Sequence[Orde
     """The order of a constant that windows are multiplied with: vectors along the innermost dim of the result, inside
     of what is summed, in the order of what the operands before it sum; other dims of the result are outermost."""
     value, maps = op.operands[index], op.maps()
-    inner, written = innermost_dim(gives, op.results[0]), op.result_map()
+    inner, written = innermost_dim(gives, op.results[0]), op.result_maps()[0]
     along = map_symbols(written[inner]) if inner is not None else ()
     ranks = {name: rank for rank, dim in enumerate(gives) for name in map_symbols(written[dim])}
     for m, order in zip(maps, reads, strict=False):

@@ -233,7 +233,7 @@ def _along(op: Structured) -> int | None:
     others = [{name for e in m for name in map_symbols(e)} for k, m in enumerate(maps) if k not in read]
     moving = {name for k in read for e in maps[k] if len(map_symbols(e)) > 1 for name in map_symbols(e)}
     shape, best = shape_of(op.results[0].type), dict[int, tuple[bool, int]]()
-    for dim, expression in enumerate(op.result_map()):
+    for dim, expression in enumerate(op.result_maps()[0]):
         name = map_dim(expression)
         if name is None or name in moving or shape[dim] == 1 or not all(name in other for other in others):
             continue

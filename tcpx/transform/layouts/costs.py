@@ -74,7 +74,7 @@ def cost_of_loads(op: Structured, index: int, read: Order, gives: Order, target:
     indexing_map: IndexingMap = op.maps()[index]
     if dim is None or inner is None:
         return 0.0, 0.0
-    names = map_symbols(op.result_map()[dim])
+    names = map_symbols(op.result_maps()[0][dim])
     along = [k for k, e in enumerate(indexing_map) if any(name in map_symbols(e) for name in names)]
     if not along:
         return 0.0, 0.0  # one element for all lanes
@@ -89,7 +89,7 @@ def cost_of_loads(op: Structured, index: int, read: Order, gives: Order, target:
 def _has_all_dims(op: Structured, indexing_map: IndexingMap) -> bool:
     """Whether an operand that is read by this map has an element of its own for each of the result."""
     read = {name for expression in indexing_map for name in map_symbols(expression)}
-    return all(name in read for expression in op.result_map() for name in map_symbols(expression))
+    return all(name in read for expression in op.result_maps()[0] for name in map_symbols(expression))
 
 
 def is_stored(value: Value) -> bool:

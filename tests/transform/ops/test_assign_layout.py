@@ -91,6 +91,16 @@ def test_classes_are_kept() -> None:
     assert text.count("tcp.generic") == 2
 
 
+def test_a_reduction_of_several_results_follows_the_order() -> None:
+    """Nothing is transposed while the kernel runs but the first operand."""
+    head = HEAD.replace(f"-> tensor<{SHAPE}>", "-> tensor<7x7xsi64>")
+    body = convolution("y", "x", "w", SHAPE) + convolution("z", "y", "w", SHAPE)
+    last = "  %m, %i = tcp.reduce_argmax(%z) {dims = [0]} : tensor<7x7xf32>, tensor<7x7xsi64>\n  tcp.return(%i)\n}\n"
+    text = check(head + body + last, "assign_layout(root)", [{}]).module.text()
+    assert "tcp.reduce_argmax(%z.1) {dims = [2]}" in text
+    assert {line.split()[2] for line in text.splitlines() if "tcp.transpose" in line} <= {"tcp.transpose(%w)"}
+
+
 def test_what_cannot_pass_is_read_through_a_transpose() -> None:
     stops = """  %c = tcp.reshape(%y) : tensor<8x196xf32>
   %e = tcp.softmax(%c) {dim = 1} : tensor<8x196xf32>
