@@ -153,6 +153,12 @@ CASES: dict[str, Case] = {
         "tensor<2x3x4x3xf32>",
         lambda a: a.reshape(2, 3, 4, 2, 3, 2).mean((3, 5)),
     ),
+    "global_average_pool": (("tensor<2x3x8x6xf32>",), "tensor<2x3xf32>", lambda a: a.mean((2, 3))),
+    "depthwise_conv2d": (
+        ("tensor<2x3x8x6xf32>", "tensor<3x3x2xf32>"),
+        "tensor<2x3x6x5xf32>",
+        lambda a, w: sum(a[:, :, p : p + 6, q : q + 5] * w[:, p, q, None, None] for p in range(3) for q in range(2)),
+    ),
     "lp_pool": (
         ("tensor<2x3x8x6xf32>",),
         "tensor<2x3x4x3xf32>",

@@ -182,6 +182,19 @@ OTHER_NAMES: Final = (
         "of NCHW and FCHW, without padding",
     ),
     OtherName(
+        ("depthwise_conv2d", "depthwise_conv", "depthwise_convolution"),
+        (
+            '$y = tcp.convolution($a, $b) {input = ["n", "c", "h+p", "w+q"], filter = ["c", "p", "q"], '
+            'out = ["n", "c", "h", "w"]} : $type',
+        ),
+        "of NCHW, without padding",
+    ),
+    OtherName(
+        ("global_average_pool", "global_avg_pool", "adaptive_avg_pool2d"),
+        ("$y = tcp.reduce_mean($a) {dims = [2, 3]} : $type",),
+        "of NCHW",
+    ),
+    OtherName(
         ("extract_slice", "narrow", "strided_slice"),
         ("$y = tcp.slice($a) {offsets = [0, 0]} : $type",),
         "its size is that of the result",

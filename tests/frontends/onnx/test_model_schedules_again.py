@@ -60,7 +60,8 @@ def test_a_line_that_finds_nothing_is_named() -> None:
     with pytest.raises(tcpx.ScheduleError) as refused:
         tcpx.apply_schedule(module, schedule("mobilenetv2"), target=TARGET)
     text = refused.value.diagnostic.render()
-    assert "match some generic in root where it.is_a(convolutions.depthwise)" in text
+    assert "nothing matches convolutions.depthwise" in text
+    assert "(tcp.convolution): the channels are not innermost" in text
     assert "in depthwise, called from" in text
     assert "mobilenetv2.tcps:" in text
 
