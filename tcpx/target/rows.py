@@ -44,7 +44,9 @@ DTYPE_BITS: Mapping[str, int] = MappingProxyType(
 
 IN_ORDER = "in_order"
 """The condition that the next iteration of a loop waits for the result: it has no branch that may be mispredicted."""
-CONDITIONS = ("a_not_nan", "b_not_nan", IN_ORDER)
+EVERY_SECOND = "every_second"
+"""The condition that elements are two apart: vectors are loaded and shuffled. Such a row has no placeholder {s}."""
+CONDITIONS = ("a_not_nan", "b_not_nan", IN_ORDER, EVERY_SECOND)
 """Facts about operands that make a cheaper row right, and about where it stands, that make another one cheaper."""
 
 
@@ -165,7 +167,9 @@ class InstructionRow:
     def placeholders(self) -> tuple[str, ...]:
         """The placeholders `render` must be given."""
         kind = KINDS[self.kind]
-        return ("a", "b", "c")[: len(self.operands)] if kind.has_semantics else kind.placeholders
+        if kind.has_semantics:
+            return ("a", "b", "c")[: len(self.operands)]
+        return tuple(name for name in kind.placeholders if name != "s" or self.condition != EVERY_SECOND)
 
     def render(self, **arguments: str) -> str:
         """The C text with every placeholder replaced. Raises TargetError if the arguments are not the placeholders."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -69,6 +71,45 @@ def test_numbers(target: str, threads: int) -> None:
     kernels = tcpx.compile_many(requests, target=target, threads=threads)
     for one, kernel, (x, w) in zip(CASES, kernels, given, strict=True):
         np.testing.assert_array_equal(kernel(x), one.expected([x, w]), err_msg=one.text)
+
+
+def pooling(
+    kind: str, extents: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], padding: int, **more: Any
+) -> WindowCase:
+    """A pooling of channels that lie outermost: rows are read."""
+    rank, order = len(extents), tuple(range(len(extents) + 2))
+    own = (1,) * rank, (padding,) * rank, (padding,) * rank, (1, 3, 1), order, order, order
+    dtypes = more.pop("dtypes", ("f32", "f32"))
+    return WindowCase(kind, dtypes, extents, kernel, strides, *own, **more)
+
+
+POOLINGS = [
+    pooling("max", (11, 75), (3, 3), (2, 2), 1),
+    pooling("max", (6, 66), (2, 2), (2, 2), 0, epilogue="neg"),
+    pooling("max", (7, 35), (3, 3), (1, 1), 1, epilogue="bias"),
+    pooling("max", (2, 1), (3, 3), (2, 2), 1),
+    pooling("max", (9, 71), (5, 5), (2, 2), 2),
+    pooling("max", (3, 40), (5, 5), (1, 1), 2),
+    pooling("max", (9, 40), (3, 3), (2, 2), 1, is_symbolic=True),
+    pooling("max", (9, 70), (3, 3), (2, 2), 1, dtypes=("si32", "si32")),
+    pooling("min", (8, 39), (2, 3), (1, 2), 1, dtypes=("f64", "f64")),
+    pooling("sum", (5, 67), (2, 2), (2, 2), 0),
+    pooling("average", (8, 38), (3, 3), (2, 2), 1),
+    pooling("max", (77,), (4,), (2,), 1),
+    pooling("max", (5, 6, 37), (2, 3, 3), (1, 2, 2), 1),
+]
+
+
+@pytest.mark.parametrize(("target", "threads"), [("x86_avx512", 1), ("x86_avx2", 2)])
+def test_poolings_of_rows(target: str, threads: int) -> None:
+    require_cpu_of(load_target(target))
+    modules = [tcpx.parse(one.text) for one in POOLINGS]
+    requests = [tcpx.CompileRequest(module, name=f"f{k}") for k, module in enumerate(modules)]
+    kernels = tcpx.compile_many(requests, target=target, threads=threads)
+    for one, kernel in zip(POOLINGS, kernels, strict=True):
+        given = one.arguments()
+        found, wanted = np.asarray(kernel(*given), np.float64), np.asarray(one.expected(given), np.float64)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6, err_msg=one.text)
 
 
 def products(one: WindowCase, w: npt.NDArray[np.float32]) -> int:

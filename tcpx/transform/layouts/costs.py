@@ -7,7 +7,8 @@ from tcpx.payload.indexing_maps import IndexingMap, map_coefficients, map_symbol
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.types import dtype_of, shape_of
-from tcpx.target import Target
+from tcpx.target import LaneType, Target
+from tcpx.target.rows import EVERY_SECOND
 from tcpx.transform.layouts.orders import Order, elements_of, extent_of
 from tcpx.transform.layouts.relations import relation_of
 from tcpx.transform.vectors.pieces import transposed
@@ -21,6 +22,8 @@ PER_LOAD: Final = 0.25
 or for neighbouring windows."""
 UNALIGNED: Final = 1.5
 """The same along windows, whose vectors begin anywhere."""
+SHUFFLED: Final = 3.0
+"""The same of every second element: two loads and a shuffle, where the target has a row for that."""
 
 
 def lanes_of(value: Value, target: Target) -> int:
@@ -80,10 +83,20 @@ def cost_of_loads(op: Structured, index: int, read: Order, gives: Order, target:
         return 0.0, 0.0  # one element for all lanes
     vectors, lanes = cost_of_result(op, gives, target), lanes_of(value, target)
     factors = map_coefficients(indexing_map[along[0]]) or {}
-    is_regular = len(along) == 1 and [factors[name] for name in names if name in factors] == [1]
-    best = lanes if not is_regular else UNALIGNED if len(factors) > 1 else 1.0
+    apart = {factors.get(name, 0) for name in names} - {0} if len(along) == 1 else set[int]()
+    best = lanes
+    if apart == {1}:
+        best = UNALIGNED if len(factors) > 1 else 1.0
+    elif apart == {2} and has_row_for_every_second(value, lanes, target):
+        best = SHUFFLED
     per_load = 1.0 if len(factors) > 1 and _has_all_dims(op, indexing_map) else PER_LOAD
     return vectors * per_load * (best if along == [inner] else lanes), vectors * per_load * best
+
+
+def has_row_for_every_second(value: Value, lanes: int, target: Target) -> bool:
+    """Whether the target loads every second element of a value in one row."""
+    row = target.find("strided_load", None, LaneType(dtype_of(value.type).name, lanes), [], [EVERY_SECOND])
+    return row is not None and row.condition == EVERY_SECOND
 
 
 def _has_all_dims(op: Structured, indexing_map: IndexingMap) -> bool:

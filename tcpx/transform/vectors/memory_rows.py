@@ -1,6 +1,6 @@
 """Rows for reads, writes and prefetches: plain, masked or strided by what is provable of the subset."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Build
@@ -14,7 +14,7 @@ from tcpx.payload.sizes import Dim, is_equal, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, dtype_of
 from tcpx.target import InstructionRow, LaneType
-from tcpx.target.rows import KINDS
+from tcpx.target.rows import EVERY_SECOND, KINDS
 from tcpx.transform import new
 from tcpx.transform.vectors.accesses import is_empty
 from tcpx.transform.vectors.compute_rows import is_loose
@@ -151,23 +151,27 @@ def _has_all_lanes(tile: Tile, lanes: int) -> bool:
 def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int, kind: str) -> InstructionRow | None:
     """The row of a load or store. Dropped dims are no part of it: an access with a size of 0 there is left out."""
     held = LaneType(buffer.dtype.name, lanes)
-    names = [kind]
+    names, conditions = [kind], list[str]()
     if lanes > 1:
         *outer, dim = op.subset.kept
         if outer:
             return _contiguous_row(selector, op, buffer, lanes, kind)
-        unit = is_equal(op.subset.strides[dim] * buffer.strides[dim], 1) is True
-        base = kind if unit else f"strided_{kind}"
+        distance = op.subset.strides[dim] * buffer.strides[dim]
+        base = kind if is_equal(distance, 1) is True else f"strided_{kind}"
+        conditions = [EVERY_SECOND] if is_equal(distance, 2) is True else []
         full = kind != "load_from" and is_equal(lanes, op.subset.sizes[dim]) is True
         names = [base, f"masked_{base}"] if full else [f"masked_{base}"]
-    return _first_row(selector, names, held)
+    return _first_row(selector, names, held, conditions)
 
 
-def _first_row(selector: Selector, names: Iterable[str], held: LaneType) -> InstructionRow | None:
+def _first_row(
+    selector: Selector, names: Iterable[str], held: LaneType, conditions: Collection[str] = ()
+) -> InstructionRow | None:
     """The first row there is of some kinds of loads or stores of a vector."""
     for name in names:
         if name in KINDS:
-            row = selector.find(name, None, [held]) if name.endswith("store") else selector.find(name, held, [])
+            is_store = name.endswith("store")
+            row = selector.find(name, None if is_store else held, [held] if is_store else [], conditions=conditions)
             if row is not None:
                 return row
     return None

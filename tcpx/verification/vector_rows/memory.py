@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from tcpx.target import InstructionRow, LaneType
+from tcpx.target.rows import EVERY_SECOND
 from tcpx.verification.vector_rows.library import GuardedMemory, RowLibrary, guarded_memory
 from tcpx.verification.vector_rows.meaning import Array, numpy_dtype
 
@@ -85,7 +86,7 @@ def _lane_mask(library: RowLibrary, row: InstructionRow, memory: GuardedMemory) 
 def _strided_load(library: RowLibrary, row: InstructionRow, memory: GuardedMemory) -> Iterator[str]:
     type_ = _accessed(row)
     counts = range(-1, type_.lanes + 3) if row.kind == "masked_strided_load" else [type_.lanes]
-    for stride, n in ((stride, n) for stride in _STRIDES for n in counts):
+    for stride, n in ((stride, n) for stride in _strides(row) for n in counts):
         valid = min(max(n, 0), type_.lanes)
         x, first = _strided(memory, type_, valid, stride)
         wanted = np.concatenate([x[::stride], _zeros(type_, type_.lanes - valid)])
@@ -94,12 +95,16 @@ def _strided_load(library: RowLibrary, row: InstructionRow, memory: GuardedMemor
 
 def _strided_load_from(library: RowLibrary, row: InstructionRow, memory: GuardedMemory) -> Iterator[str]:
     type_ = _accessed(row)
-    for stride, first in ((stride, first) for stride in _STRIDES for first in range(type_.lanes + 1)):
+    for stride, first in ((stride, first) for stride in _strides(row) for first in range(type_.lanes + 1)):
         for n in {0, min(1, type_.lanes - first), max(0, type_.lanes - first - 1), type_.lanes - first}:
             x, address = _strided(memory, type_, n, stride)
             wanted = np.concatenate([_zeros(type_, first), x[::stride], _zeros(type_, type_.lanes - first - n)])
             found = _loaded(library, row, address, n, stride, first)
             yield from _difference(found, wanted, f"for f = {first}, n = {n}, s = {stride}")
+
+
+def _strides(row: InstructionRow) -> tuple[int, ...]:
+    return (2,) if row.condition == EVERY_SECOND else _STRIDES
 
 
 def _strided(memory: GuardedMemory, type_: LaneType, count: int, stride: int) -> tuple[Array, int]:

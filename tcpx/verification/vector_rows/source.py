@@ -115,10 +115,7 @@ def _memory_body(target: Target, row: InstructionRow) -> list[str]:
     if "p" not in row.placeholders and row.result is not None:
         return [_write_value(target, type_, row.render(**used), "0")]
     if row.result is not None:
-        value = row.render(**used)
-        if "s" in used:  # a stride that the compiler knows may be read in another way
-            value = f"s == 2 ? {row.render(**used | {'s': '2'})} : {value}"
-        return [f"const {element} *m = a;", _write_value(target, type_, value, "0")]
+        return [f"const {element} *m = a;", _write_value(target, type_, row.render(**used), "0")]
     return [f"{element} *m = out;", "int64_t i = 0;", _read_value(target, type_, "x", "a"), f"{row.render(**used)};"]
 
 

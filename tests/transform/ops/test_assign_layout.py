@@ -284,6 +284,22 @@ def test_small_work_is_not_worth_transposes() -> None:
     assert refusal(payload, "assign_layout(root)").message == UNCHANGED
 
 
+def pooled(dtype: str, stride: int) -> str:
+    window = f"window = [3, 3], strides = [{stride}, {stride}]"
+    return (
+        f"func @f(%x: tensor<32x33x33x{dtype}>) -> tensor<32x{30 // stride + 1}x{30 // stride + 1}x{dtype}> {{\n"
+        f"  %y = tcp.pooling(%x) {{{window}}} : tensor<32x{30 // stride + 1}x{30 // stride + 1}x{dtype}>\n"
+        "  tcp.return(%y)\n}\n"
+    )
+
+
+def test_every_second_element_is_not_worth_transposes() -> None:
+    """Where the target loads these with a shuffle. Others are loaded one by one."""
+    assert refusal(pooled("f32", 2), "assign_layout(root)").message == UNCHANGED
+    for payload in (pooled("f32", 3), pooled("si16", 2)):
+        assert "tcp.transpose" in check(payload, "assign_layout(root)", [{}]).module.text()
+
+
 def test_explained() -> None:
     done = check(chain(""), "assign_layout(root)", [{}], exact=False)
     (line,) = done.trace.output

@@ -329,6 +329,26 @@ def test_strided_accesses() -> None:
     assert kinds(selected(text))["masked_strided_load"] >= 1
 
 
+@pytest.mark.parametrize("target", ["x86_avx2", "x86_avx512"])
+def test_every_second_element_is_shuffled(target: str) -> None:
+    """Of elements two apart, as pixels of a pooling are, whole vectors are loaded; of others, lanes."""
+    lanes = load_target(target).lanes("f32")
+    text = f"""
+    func @f(%x: {buffer("[N]")}, %y: {buffer("[2*N]")}, %z: {buffer("[3*N]")}) symbols [N] {{
+      gml_st.for %i in 0 to N step {lanes} {{
+        %a = vector.read(%y) tile [2*%i] [min({lanes}, N - %i)] [2] : vector<{lanes}xf32>
+        %b = vector.read(%z) tile [3*%i] [min({lanes}, N - %i)] [3] : vector<{lanes}xf32>
+        %c = tcp.add(%a, %b) : vector<{lanes}xf32>
+        vector.write(%c, %x) tile [%i] [min({lanes}, N - %i)]
+      }}
+      tcp.return
+    }}
+    """
+    check(text, [{"N": n} for n in (0, 1, lanes, lanes + 5)])
+    found = rows(selected(text, target))
+    assert found[f"masked_second_load_f32x{lanes}"] == found[f"masked_strided_load_f32x{lanes}"] == 1
+
+
 def test_prefetches_and_operations_on_scalars() -> None:
     text = f"""
     func @f(%x: {buffer("8x64")}, %y: {buffer("1")}) {{
