@@ -127,8 +127,9 @@ class _Block:
         """Whether single elements are read and written, and nothing else is done."""
         return not (self.arithmetic or self.single_arithmetic or self.accesses)
 
-    def add(self, op: Operation, run: Run, origin: int) -> None:
-        """Count an instruction."""
+    def add(self, op: Operation, run: Run, origin: int, *, is_moved: bool) -> None:
+        """Count an instruction; `is_moved` says that the C compiler moves it out of the innermost loop, whose cycles do
+        not have it."""
         slots, place = _slots(op, run), op.written_at
         self.slots += slots
         self.has_inserts |= isinstance(op, Insert)
@@ -139,7 +140,7 @@ class _Block:
         self.origin |= origin
         if origin & ARGUMENTS and not is_read:
             self.given.add(place)
-        elif slots and not is_read and origin > ARRAYS and (origin & ARRAYS or op.results):
+        elif slots and not is_moved and not is_read and origin > ARRAYS and (origin & ARRAYS or op.results):
             key = place, bool(origin & ARRAYS)
             self.constant[key] = self.constant.get(key, 0.0) + slots
         if isinstance(op, Elementwise):
@@ -269,10 +270,18 @@ def _block_of(run: Run, losses: Losses, origins: Dependence) -> _Block:
         if isinstance(op, OnSubset):
             losses.widest = max(losses.widest, dtype_of(op.subset_of.type).bits)
         if op.operands and not is_splat(op):
-            block.add(op, run, origins.of(op))
+            origin = origins.of(op)
+            block.add(op, run, origin, is_moved=_is_moved(op, run, origin, origins))
             losses.constant_bytes += _constant_bytes(op, run, origins) if run.is_first else 0.0
     _note_in_place(run, losses)
     return block
+
+
+def _is_moved(op: Operation, run: Run, origin: int, origins: Dependence) -> bool:
+    """Whether an instruction computes the same in each iteration of the innermost loop, and no branch has it."""
+    if run.loop is None or not op.results or isinstance(op, OnSubset) or is_in_branch(op, run.loop):
+        return False
+    return not origin & origins.bit(run.trips[-1].name)
 
 
 def _constant_bytes(op: Operation, run: Run, origins: Dependence) -> float:

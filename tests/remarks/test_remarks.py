@@ -279,6 +279,30 @@ def test_what_the_compiler_moves_out_of_a_loop_is_computed_once(function: str) -
     assert remarks(ALONG_ROWS.replace("500x250", "500x256").replace("gelu", function)) == []
 
 
+POSITIONS = """\
+func @f(%x: tensor<512x256xf32>) -> tensor<512x256xf32> {
+  %i = tcp.iota {dim = 0} : tensor<512x256xsi32>
+  %p = tcp.cast(%i) : tensor<512x256xf32>
+  %a = tcp.mul(%p, 0.01) : tensor<512x256xf32>
+  %c = tcp.cos(%a) : tensor<512x256xf32>
+  %y = tcp.mul(%x, %c) : tensor<512x256xf32>
+  tcp.return(%y)
+}
+"""
+AS_WRITTEN = """\
+language 2
+import "default.tcps" as default
+schedule s(root: func) {
+  default.rest(root)
+}
+"""
+
+
+def test_what_a_row_computes_once_of_its_position_is_not_stored_instead() -> None:
+    """To read a table takes 1.35 times as long on a Zen 4."""
+    assert remarks(POSITIONS, AS_WRITTEN) == []
+
+
 def test_vectors_that_divide_rows_have_no_masked_store_that_keeps_reads_in_the_loop() -> None:
     assert remarks(ALONG_ROWS.replace("500x250", "500x256"), ROW_BY_ROW.format(tail="")) == []
 
