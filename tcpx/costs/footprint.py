@@ -92,8 +92,10 @@ class Site:
         until the loops run again; else 0."""
         sets = sets_of(capacity, ways)
         used = self.sets(inside, sets)
-        extents = self._extents(inside)
-        lines = prod(extents[:-1]) * max(1, -(-extents[-1] * self.width // LINE)) if extents else 1
+        *rows, row = self._extents(inside) or [1]
+        lines = max(1, -(-row * self.width // LINE))
+        for count, stride in zip(rows, self.strides, strict=False):
+            lines *= count if abs(stride) >= LINE else -(-count * abs(stride) // LINE)  # a line has several short rows
         return used if used < sets and lines > held(used * ways) else 0
 
     def _run(self) -> int:
@@ -187,7 +189,7 @@ class Sites:
         found = 0.0
         fetched = self._fetched(capacity, ways)
         for site in self.found.values():
-            inner = [used for k in range(len(site.trips)) if (used := site.overflows(k, capacity, ways))]
+            inner = [used for k in range(len(site.trips) + 1) if (used := site.overflows(k, capacity, ways))]
             found += fetched.get(id(site), 0.0) / LINE / inner[-1] if inner else 0.0
         return found
 
@@ -267,7 +269,8 @@ def _fetched(site: Site, footprints: Mapping[Operation, int], capacity: int, way
     while outside > 0 and not site.depends_on(outside - 1):
         outside -= 1
     once = float(site.bytes(inside))
-    if outside == inside > 0:  # iterations that follow each other may share a line
+    is_kept = not (ways and site.overflows(len(site.trips), capacity, ways))
+    if outside == inside > 0 and is_kept:  # iterations that follow each other may share a line
         outside -= 1
         once = min(once * site.trips[outside].count, float(site.bytes(outside)))
     return once * prod(trip.count for trip in site.trips[:outside])
