@@ -20,7 +20,7 @@ _GIVEN: Final = frozenset(("iterators", "maps", "combiner"))
 
 
 @frozen
-class _Factor:
+class Factor:
     """The text of a value, and the dims of the sum that its dims are."""
 
     text: str
@@ -40,7 +40,7 @@ def as_contractions(op: Operation) -> Hint | None:
     sized = (zip(names, shape_of(value.type), strict=True) for names, value in zip(dims, op.operands, strict=True))
     extents = dict(chain.from_iterable(sized))
     result, lines, name = op.results[0], list[str](), op.results[0].name
-    known = [_Factor(_alone(factors[k], op, k, lines), names) for k, names in enumerate(dims)]
+    known = [Factor(_alone(factors[k], op, k, lines), names) for k, names in enumerate(dims)]
     while len(known) != 2:
         pair = _summed(known, out)
         if pair is None:
@@ -48,22 +48,23 @@ def as_contractions(op: Operation) -> Hint | None:
         rest = [each for each in known if each not in pair]
         needed = {*out, *(dim for each in rest for dim in each.dims)}
         kept = tuple(dict.fromkeys(dim for each in pair for dim in each.dims if dim in needed))
-        made = _Factor(f"%{name}.part{len(known) - 2}", kept)
+        made = Factor(f"%{name}.part{len(known) - 2}", kept)
         type_ = like(result.type, tuple(extents[dim] for dim in kept), dtype_of(result.type))
-        lines.append(f"{_contraction(made.text, *pair, kept)} : {type_}")
+        lines.append(f"{contraction(made.text, *pair, kept)} : {type_}")
         known = [made, *rest]
     lhs, rhs = known
-    lines.append(f"{_contraction(f'%{name}', lhs, rhs, out)} : {result.type}")
+    lines.append(f"{contraction(f'%{name}', lhs, rhs, out)} : {result.type}")
     return in_place(lines, ROUNDS if dtype_of(result.type).is_float else "").on(op)
 
 
-def _contraction(name: str, lhs: _Factor, rhs: _Factor, out: Sequence[str]) -> str:
+def contraction(name: str, lhs: Factor, rhs: Factor, out: Sequence[str]) -> str:
+    """The statement of a contraction, without its type."""
     roles = {"lhs": lhs.dims, "rhs": rhs.dims, "out": out}
     attributes = ", ".join(f"{role} = {json.dumps(list(dims))}" for role, dims in roles.items())
     return f"{name} = tcp.contract({lhs.text}, {rhs.text}) {{{attributes}}}"
 
 
-def _summed(known: Sequence[_Factor], out: Sequence[str]) -> tuple[_Factor, _Factor] | None:
+def _summed(known: Sequence[Factor], out: Sequence[str]) -> tuple[Factor, Factor] | None:
     """Two factors that alone have a dim which is summed."""
     for pair in combinations(known, 2):
         others = {dim for each in known if each not in pair for dim in each.dims}

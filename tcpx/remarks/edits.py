@@ -114,7 +114,7 @@ def _lines_after(module: Module, edit: PayloadEdit) -> list[str] | None:
     owner = next(func for func in module.funcs.values() if any(op is edit.at for op in func.walk()))
     text = print_func(owner)
     lines = text.splitlines()
-    spans = [_span(lines, op.results[0].name) for op in (edit.at, *edit.replaced)]
+    spans = [span_of(lines, op.results[0].name) for op in (edit.at, *edit.replaced)]
     if not all(spans):
         return None
     gone = {number for span in spans[1:] for number in span}
@@ -125,7 +125,7 @@ def _lines_after(module: Module, edit: PayloadEdit) -> list[str] | None:
     return print_module(module).replace(text, "\n".join(changed) + "\n").splitlines()
 
 
-def _span(lines: Sequence[str], name: str) -> range:
+def span_of(lines: Sequence[str], name: str) -> range:
     """The lines of the statement whose first result has this name; none where it is written in that of its user."""
     begins = (k for k, line in enumerate(lines) if line.lstrip().startswith((f"%{name} = ", f"%{name}, ")))
     start = next(begins, None)

@@ -2,18 +2,24 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, Value, operation_classes
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.contract import ContractBase
+from tcpx.payload.ops.elementwise import Max, Min
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield
 from tcpx.payload.ops.movement import Broadcast, Fill
+from tcpx.payload.ops.reduce import Reduce, ReduceTruth
 from tcpx.payload.size_traversal import variables
 from tcpx.payload.sizes import Dim, Var, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import print_operation
 from tcpx.payload.types import dtype_of, like, shape_of
+from tcpx.remarks.body_hints import Factor, contraction
+from tcpx.remarks.edits import span_of
 from tcpx.remarks.hints import ROUNDS, Hint, PayloadEdit, in_place, lines_named, lines_of, operand_texts, statement
 
 
@@ -34,7 +40,9 @@ def before_loop(op: Operation) -> Hint | None:
 def of_all_rows(op: Operation) -> Hint | None:
     """An operation on a row in each iteration of a loop that does nothing else, as the same operation on all rows."""
     loop = _loop_of(op)
-    if loop is None or not isinstance(op, Structured) or op.regions or len(op.results) != 1 or len(loop.results) != 1:
+    if loop is None or not loop.is_counted or len(loop.results) != 1:
+        return None
+    if not isinstance(op, Structured) or op.regions or len(op.results) != 1:
         return None
     rows = {each.results[0]: each for each in loop.body.ops if isinstance(each, Materialize)}
     yields, result = loop.yields_to(0), loop.results[0]
@@ -57,6 +65,66 @@ def of_all_rows(op: Operation) -> Hint | None:
     return in_place([line], ROUNDS if op.reduces and dtype_of(result.type).is_float else "").on(loop)
 
 
+def products_before_loop(op: Operation) -> Hint | None:
+    """A product of a row in each iteration of a loop with what no iteration changes, as one of all rows before the
+    loop, which then reads rows of the result."""
+    loop = _loop_of(op)
+    if loop is None or op.parent is not loop.body or not isinstance(op, ContractBase) or len(op.operands) != 2:
+        return None
+    rows = {k: row for k, value in enumerate(op.operands) if (row := _own_row(value, loop)) is not None}
+    names, out = [map_dims(each) for each in op.maps()], map_dims(op.result_map())
+    if len(rows) != 1 or out is None:
+        return None
+    ((k, (row, at)),) = rows.items()
+    own, other, alike = names[k], names[1 - k], op.operands[1 - k]
+    if own is None or other is None or alike in _changing(loop):
+        return None
+    along = own[at]
+    if row.subset.dropped:
+        along = next(name for n in range(len(own) + len(other)) if (name := f"row{n}") not in {*own, *other})
+        own, out = (*own[:at], along, *own[at:]), (along, *out)
+    elif along not in out:
+        return None
+    name, type_ = op.results[0].name, op.results[0].type
+    extents = dict(zip((*own, *other), (*shape_of(row.source.type), *shape_of(alike.type)), strict=True))
+    sums = like(type_, tuple(extents[each] for each in out), dtype_of(type_))
+    subset = _row_at(out.index(along), shape_of(sums), loop.var)
+    subset = replace(subset, dropped=(out.index(along),)) if row.subset.dropped else subset
+    lines = print_operation(loop).splitlines()
+    span = span_of(lines, name)
+    if not span:
+        return None
+    factors = (row.source, own), (alike, other)
+    (lhs, lhs_dims), (rhs, rhs_dims) = factors if k == 0 else factors[::-1]
+    product = contraction(f"%{name}.rows", Factor(f"%{lhs.name}", lhs_dims), Factor(f"%{rhs.name}", rhs_dims), out)
+    lines[span.start : span.stop] = [f"  %{name} = gml_st.materialize(%{name}.rows) {subset.text()} : {type_}"]
+    alone = span_of(lines, row.name) if len(row.result.uses) == 1 else range(0)
+    del lines[alone.start : alone.stop]
+    return in_place([f"{product} : {sums}", *lines], ROUNDS if dtype_of(type_).is_float else "").on(loop)
+
+
+def as_reduction(op: Operation) -> Hint | None:
+    """A loop that combines a row in each iteration with what it carries, and does nothing else, as a reduction."""
+    loop = _loop_of(op)
+    if loop is None or not loop.is_counted or len(loop.results) != 1 or len(loop.body.ops) != 3:
+        return None
+    (carried,), ends, result = loop.destinations, loop.yields_to(0), loop.results[0]
+    combine = ends[0].value.defining_op if len(ends) == 1 else None
+    others = [value for value in combine.operands if value is not carried] if combine is not None else []
+    row = _own_row(others[0], loop) if len(others) == 1 and ends[0].subset.is_full(shape_of(result.type)) else None
+    classes = operation_classes().values()
+    reductions = (each for each in classes if issubclass(each, Reduce) and not issubclass(each, ReduceTruth))
+    reduction = next((each for each in reductions if each.combiner is type(combine)), None)
+    if combine is None or row is None or reduction is None or len(combine.operands) != 2 or len(carried.uses) != 2:
+        return None
+    (taken, at), init = row, loop.operands[0]
+    if taken.subset.dropped != (at,) or dtype_of(taken.source.type) != dtype_of(result.type):
+        return None
+    text = f"%{result.name} = {reduction.opcode}(%{taken.source.name}, init = %{init.name}) {{dims = [{at}]}}"
+    is_exact = not dtype_of(result.type).is_float or reduction.combiner in (Max, Min)
+    return in_place([f"{text} : {result.type}"], "" if is_exact else ROUNDS).on(loop)
+
+
 def as_one_row(op: Operation) -> Hint | None:
     """A loop that computes an element in each iteration, of elements at its own place in rows, as one iteration for
     whole rows, which have an element at least: a loop has no steps of 0."""
@@ -75,6 +143,21 @@ def as_one_row(op: Operation) -> Hint | None:
     head = f"{name} in {to_text(var.lower)} to {to_text(var.upper)} step {to_text(length)}{carried}"
     body = [f"  {_of_row(each, at, length)}" for each in loop.body.ops if not isinstance(each, Fill)]
     return in_place([head, *body, last]).on(loop)
+
+
+def _own_row(value: Value, loop: Loop) -> tuple[Materialize, int] | None:
+    """What takes a row of its own in each iteration, of all rows of an array that no iteration changes, and the dim
+    that these are along."""
+    row = value.defining_op
+    if not isinstance(row, Materialize) or row.parent is not loop.body or row.source in _changing(loop):
+        return None
+    at = _row_of(replace(row.subset, dropped=()), shape_of(row.source.type), loop.var)
+    return (row, at) if at is not None and row.subset.dropped in ((), (at,)) else None
+
+
+def _changing(loop: Loop) -> set[Value]:
+    """What an iteration of a loop computes, and what it is given by the one before."""
+    return {*loop.destinations, *(value for op in loop.body.ops for value in op.results)}
 
 
 def _own_place(op: Operation, var: Var) -> int | None:
@@ -118,9 +201,14 @@ def _row_of(tile: Tile, shape: Sequence[Dim], var: Var) -> int | None:
     at = [k for k, offset in enumerate(tile.offsets) if offset == index]
     if len(at) != 1 or (var.lower, var.upper, var.step) != (0, shape[at[0]], 1):
         return None
-    offsets = tuple(index if k in at else 0 for k in range(len(shape)))
-    sizes = tuple(1 if k in at else size for k, size in enumerate(shape))
-    return at[0] if tile == Tile(offsets, sizes) else None
+    return at[0] if tile == _row_at(at[0], shape, var) else None
+
+
+def _row_at(at: int, shape: Sequence[Dim], var: Var) -> Tile:
+    """The row along a dim whose index is a loop variable."""
+    offsets, sizes = list(Tile.full(shape).offsets), list(shape)
+    offsets[at], sizes[at] = var.size(), 1
+    return Tile(tuple(offsets), tuple(sizes))
 
 
 def _is_independent(op: Structured, dim: str) -> bool:

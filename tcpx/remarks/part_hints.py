@@ -7,7 +7,7 @@ from tcpx.payload.interfaces import IteratorKind, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.indexing import Gather
-from tcpx.payload.ops.movement import Broadcast, Fill
+from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.views import Slice
 from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.types import Type, dtype_of, like, shape_of
@@ -37,11 +37,17 @@ def of_parts(op: Operation, payload: PayloadWork) -> Iterator[Hint]:
     for each in pending:
         for reader in (user for value in each.results for user in value.users if user not in seen):
             seen.add(reader)
-            if reader.written_at in payload.unread:
+            if _is_read_in_parts(reader, payload):
                 pending.append(reader)
             elif (chosen := _chosen_by(reader)) is not None:
                 hint = _in_parts(reader, chosen, payload)
                 yield from (hint,) if hint is not None else ()
+
+
+def _is_read_in_parts(op: Operation, payload: PayloadWork) -> bool:
+    """Whether a part of what an operation gives may be all that is needed: a transpose computes nothing, and counts for
+    nothing."""
+    return op.written_at in payload.unread or isinstance(op, Transpose)
 
 
 def _chosen_by(reader: Operation) -> Chosen | None:
@@ -75,7 +81,7 @@ def _only_for(reader: Operation, payload: PayloadWork) -> Iterator[Operation]:
     gone = {reader}
     before = reader.parent.ops[: reader.parent.ops.index(reader)] if reader.parent is not None else ()
     for op in reversed(before):
-        if op.written_at in payload.unread and gone.issuperset(u for value in op.results for u in value.users):
+        if _is_read_in_parts(op, payload) and gone.issuperset(u for value in op.results for u in value.users):
             gone.add(op)
             if not isinstance(op, Broadcast | Fill):  # may be written in the statement of its user
                 yield op
@@ -94,7 +100,7 @@ class _Parts:
             return f"%{value.name}"
         if (value, chosen) not in self._known:
             op = value.defining_op
-            is_partial = op is not None and op.written_at in self.payload.unread
+            is_partial = op is not None and _is_read_in_parts(op, self.payload)
             operands = self._operands(op, chosen) if op is not None and is_partial else None
             made = name or f"{self.name}.{value.name}"
             self.lines.append(

@@ -33,7 +33,7 @@ from tcpx.remarks.body_hints import as_contractions
 from tcpx.remarks.causes import Cause
 from tcpx.remarks.edits import FILE
 from tcpx.remarks.hints import ROUNDS, Hint, in_place, operand_texts, statement
-from tcpx.remarks.loop_hints import as_one_row, before_loop, of_all_rows
+from tcpx.remarks.loop_hints import as_one_row, as_reduction, before_loop, of_all_rows, products_before_loop
 from tcpx.remarks.part_hints import of_parts
 from tcpx.remarks.request import PayloadWork, elements_of, narrow_product
 from tcpx.transform.language.parser import parse_schedule
@@ -42,6 +42,10 @@ from tcpx.transform.vectors.probes import discard
 
 MOST_FACTORS: Final = 8
 """The largest exponent that is written as products."""
+_READS_AGAIN: Final = (causes.REREAD, causes.READ_AGAIN, causes.TRAFFIC)
+"""What makes a product slow that reads the same matrix in each iteration of a loop."""
+_OF_LOOPS: Final = (causes.SCALAR, causes.CONFLICTS, causes.BELOW_LIMIT, causes.TRAFFIC)
+"""What makes a loop slow that combines rows, and not the reduction that does the same."""
 
 
 class PayloadHints:
@@ -79,6 +83,8 @@ class PayloadHints:
         others += [before_loop(op) if cause is causes.RECOMPUTATION else None]
         others += [as_one_row(op) if cause in (causes.SCALAR, causes.ELEMENT_COPY) else None]
         others += [of_all_rows(op) if cause is causes.REREAD else None]
+        others += [products_before_loop(op) if cause in _READS_AGAIN else None]
+        others += [as_reduction(op) if cause in _OF_LOOPS else None]
         others += [_in_lanes(op) if cause is causes.WAITS and not is_scheduled else None]
         yield from (hint for hint in others if hint is not None)
         yield from of_parts(op, self.payload) if cause is causes.UNREAD else ()
