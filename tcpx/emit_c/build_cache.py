@@ -12,7 +12,6 @@ import stat
 import struct
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -141,16 +140,6 @@ def is_intact(path: Path) -> bool:
             return hashlib.sha256(file.read(size)).digest() == digest
     except OSError:  # not there, no file, or not to be read: it is made anew
         return False
-
-
-def is_of_use(entry: Path) -> bool:
-    """Whether an entry is intact. It counts as used now: what limits the size of the cache, in any process,
-    leaves it to whom this tells so, such as a linker. Systems do not note each time when a file is read."""
-    if not is_intact(entry):
-        return False
-    with suppress(OSError):  # a directory that cannot be written to, in which nothing is removed either
-        os.utime(entry, ns=(time.time_ns(), entry.stat().st_mtime_ns))
-    return True
 
 
 def put(made: Path, entry: Path) -> None:

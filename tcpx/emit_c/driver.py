@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tcpx.emit_c.build_cache import build_directories, executable_fault, is_of_use, put, seal
+from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
 from tcpx.emit_c.cache_size import keep_to_limit
 from tcpx.emit_c.compiler import Compiler, find_compiler, output_of
 from tcpx.emit_c.headers import words_for
@@ -103,6 +103,10 @@ def build_library(
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         objects = list(pool.map(compiled, files))
+        for _ in files:  # whoever keeps the cache to its limit removes old ones
+            if all(path.is_file() for path in objects):
+                break
+            objects = list(pool.map(compiled, files))
     return _build(linked, compiler, flags, name, ".so", objects, link)
 
 
@@ -143,7 +147,7 @@ def _require_sanitizers(compiler: Compiler) -> None:
 
 def _kept(entry: str) -> Path | None:
     """An entry of the cache, if it is there and intact."""
-    return next((path for folder in build_directories() if is_of_use(path := folder / entry)), None)
+    return next((path for folder in build_directories() if is_intact(path := folder / entry)), None)
 
 
 def _build(
@@ -159,7 +163,7 @@ def _build(
     stem = f"{name[:60]}-{_key(source, compiler, (*flags, *link))}"
     directory = Path()
     for directory in build_directories():
-        if is_of_use(directory / f"{stem}{suffix}"):
+        if is_intact(directory / f"{stem}{suffix}"):
             return directory / f"{stem}{suffix}"
     try:
         with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:

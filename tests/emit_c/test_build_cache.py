@@ -11,16 +11,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import tcpx
-from tcpx.emit_c import build_cache, cache_size
-from tcpx.emit_c.cache_size import GRACE_SECONDS
+from tcpx.emit_c import build_cache, driver
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.driver import build_library
 from tcpx.payload.diagnostics import CompileError
@@ -155,15 +152,18 @@ def test_an_intact_entry_is_not_built_again(tmp_path: Path, monkeypatch: pytest.
     assert (entry.stat().st_ino, entry.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_objects_that_are_linked_stay_in_a_full_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One was compiled long ago; the other is compiled now, which keeps the cache to its limit."""
+def test_objects_are_linked_though_a_full_cache_removes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One was compiled long ago, and goes while the other is compiled."""
     monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
-    monkeypatch.setenv("TCPX_CACHE_LIMIT", "1")
-    parts, later = {"a.c": "int a(void) { return 1; }\n"}, time.time() + 10 * GRACE_SECONDS
+    parts = {"a.c": "int a(void) { return 1; }\n"}
     build_library("int b(void) { return 2; }\n", GENERIC, 1, parts=parts)
     (known,) = tmp_path.glob("a-*.o")
-    for module in (build_cache, cache_size):
-        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: later, time_ns=lambda: int(later * 1e9)))
+
+    def full(directory: Path, written: Path) -> None:
+        if written.name.startswith("kernel-") and written.suffix == ".o":
+            known.unlink()
+
+    monkeypatch.setattr(driver, "keep_to_limit", full)
     assert build_library("int c(void) { return 3; }\n", GENERIC, 1, parts=parts).is_file()
     assert known.is_file()
 
