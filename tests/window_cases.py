@@ -231,8 +231,11 @@ class WindowCase:
             else:
                 total[at] = {"max": np.maximum, "min": np.minimum}.get(self.kind, np.add)(total[at], part)
             count[at] += 1
-        if self.kind in ("average", "lp"):
-            total = total / count if self.kind == "average" else np.sqrt(total)
+        if self.kind == "average":
+            with np.errstate(invalid="ignore"):  # a window without elements has no average
+                total = total / count
+        elif self.kind == "lp":
+            total = np.sqrt(total)
         total = np.transpose(total, self.results)
         if self.has_init:
             join = {"conv": np.add, "sum": np.add, "max": np.maximum, "min": np.minimum}[self.kind]
