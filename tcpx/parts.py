@@ -114,7 +114,7 @@ class Parts:
     ) -> Parts:
         """Run the schedule over a copy. Raises ScheduleError."""
         copy, found = copy_module(module), dict[str, CameUp]()
-        before = BeforeLoops.of_payload(copy_module(module))
+        before = BeforeLoops.of_payload(module)
 
         def note() -> None:
             snapshot: Module | None = None

@@ -76,8 +76,8 @@ def products_before_loop(op: Operation) -> Hint | None:
     if len(rows) != 1 or out is None:
         return None
     ((k, (row, at)),) = rows.items()
-    own, other, alike = names[k], names[1 - k], op.operands[1 - k]
-    if own is None or other is None or alike in _changing(loop):
+    own, other, matrix = names[k], names[1 - k], op.operands[1 - k]
+    if own is None or other is None or matrix in _changing(loop):
         return None
     along = own[at]
     if row.subset.dropped:
@@ -86,7 +86,7 @@ def products_before_loop(op: Operation) -> Hint | None:
     elif along not in out:
         return None
     name, type_ = op.results[0].name, op.results[0].type
-    extents = dict(zip((*own, *other), (*shape_of(row.source.type), *shape_of(alike.type)), strict=True))
+    extents = dict(zip((*own, *other), (*shape_of(row.source.type), *shape_of(matrix.type)), strict=True))
     sums = like(type_, tuple(extents[each] for each in out), dtype_of(type_))
     subset = _row_at(out.index(along), shape_of(sums), loop.var)
     subset = replace(subset, dropped=(out.index(along),)) if row.subset.dropped else subset
@@ -94,7 +94,7 @@ def products_before_loop(op: Operation) -> Hint | None:
     span = span_of(lines, name)
     if not span:
         return None
-    factors = (row.source, own), (alike, other)
+    factors = (row.source, own), (matrix, other)
     (lhs, lhs_dims), (rhs, rhs_dims) = factors if k == 0 else factors[::-1]
     product = contraction(f"%{name}.rows", Factor(f"%{lhs.name}", lhs_dims), Factor(f"%{rhs.name}", rhs_dims), out)
     lines[span.start : span.stop] = [f"  %{name} = gml_st.materialize(%{name}.rows) {subset.text()} : {type_}"]

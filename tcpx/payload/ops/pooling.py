@@ -169,8 +169,8 @@ class Pooling(OneWindowed):
         return [build(self.plain([padded, *self.inits]))]
 
     def _clipped(self) -> Windowed | None:
-        """A detached pooling without the taps that no window has, such as most of those of a window that is larger than
-        the operand; None if there are none such."""
+        """A detached pooling without the taps that lie in the padding in every window, such as most taps of a window
+        that is larger than the operand; None if it has no such taps."""
         shapes, windows, is_clipped = shape_of(self.operand.type), list(self.windows()), False
         taps = list(self.window)
         for k, window in enumerate(windows):
@@ -182,9 +182,9 @@ class Pooling(OneWindowed):
             return None
         made = self.plain(self.operands)
         made.attributes["window"] = tuple(taps)
-        for key, held in (("low", [w.low for w in windows]), ("high", [w.high for w in windows])):
-            if any(n != 0 for n in held):
-                made.attributes[key] = tuple(held)
+        for key, padding in (("low", [w.low for w in windows]), ("high", [w.high for w in windows])):
+            if any(n != 0 for n in padding):
+                made.attributes[key] = tuple(padding)
         return made
 
     def _of_sums(self, build: Build) -> Value:
