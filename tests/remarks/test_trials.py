@@ -176,6 +176,17 @@ def remarks(payload: str, schedule: str | None = None, target: str = "zen4") -> 
     return [remark for remark in found if remark.factor]
 
 
+def mended_text(payload: str, remark: tcpx.Diagnostic, *, rtol: float, atol: float) -> str:
+    """The payload as the fix of a remark says, which computes the same."""
+    mended = followed(Texts(payload, None), remark)
+    assert mended is not None
+    given = tcpx.random_inputs(tcpx.parse(payload), seed=0)
+    texts = (payload, mended.payload)
+    before, after = (np.asarray(tcpx.evaluate(tcpx.parse(text), *given), np.float64) for text in texts)
+    np.testing.assert_allclose(after, before, rtol=rtol, atol=atol)
+    return mended.payload
+
+
 def test_a_padded_tile_of_two_dims_names_both() -> None:
     """72 columns: of 40, which one tile holds, vectors that are all padding are not computed."""
     payload = PRODUCT.replace("13x", "9x").replace("40xf32", "72xf32")
@@ -251,14 +262,7 @@ def test_factors_whose_dims_are_in_another_order_are_turned(is_swapped: bool) ->
         "%y.turned = tcp.transpose(%x) {permutation = [1, 0]} : tensor<24x16xf32>\n"
         f'%y = tcp.contract({turned}) {{lhs = {first[2]}, rhs = {second[2]}, out = ["n"]}} : tensor<20xf32>'
     ]
-    mended = followed(Texts(payload, None), found[0])
-    assert mended is not None
-    assert not remarks(mended.payload)
-    given = tcpx.random_inputs(tcpx.parse(payload))
-    before, after = (
-        np.asarray(tcpx.evaluate(tcpx.parse(text), *given), np.float64) for text in (payload, mended.payload)
-    )
-    np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-3)
+    assert not remarks(mended_text(payload, found[0], rtol=1e-3, atol=1e-3))
 
 
 ROW_BY_ROW = """\
@@ -333,13 +337,7 @@ def test_products_that_need_nothing_of_the_loop_are_computed_before_it(is_droppe
         "tensor<32x1024xf32>"
     )
     assert row == f"  %p = gml_st.materialize(%p.rows) tile [%t, 0] [1, 1024]{own}"
-    mended = followed(Texts(payload, None), remark)
-    assert mended is not None
-    assert "%row" not in mended.payload
-    given = tcpx.random_inputs(tcpx.parse(payload))
-    texts = (payload, mended.payload)
-    before, after = (np.asarray(tcpx.evaluate(tcpx.parse(text), *given), np.float64) for text in texts)
-    np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-3)
+    assert "%row" not in mended_text(payload, remark, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -404,12 +402,7 @@ def test_a_loop_that_combines_columns_is_a_reduction(combine: str, notes: tuple[
     assert remark.notes == notes
     assert remark.factor is not None
     assert remark.factor > 25
-    mended = followed(Texts(payload, None), remark)
-    assert mended is not None
-    given = tcpx.random_inputs(tcpx.parse(payload))
-    texts = (payload, mended.payload)
-    before, after = (np.asarray(tcpx.evaluate(tcpx.parse(text), *given), np.float64) for text in texts)
-    np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-4)
+    mended_text(payload, remark, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -448,12 +441,7 @@ def test_a_body_of_products_becomes_contractions() -> None:
         "tensor<64x80xf32>\n"
         '%y = tcp.contract(%y.part1, %z) {lhs = ["b", "j"], rhs = ["b", "j"], out = ["b"]} : tensor<64xf32>'
     )
-    mended = followed(Texts(BODY, None), remark)
-    assert mended is not None
-    given = tcpx.random_inputs(tcpx.parse(BODY))
-    texts = (BODY, mended.payload)
-    before, after = (np.asarray(tcpx.evaluate(tcpx.parse(text), *given), np.float64) for text in texts)
-    np.testing.assert_allclose(after, before, rtol=1e-3)
+    mended_text(BODY, remark, rtol=1e-3, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -655,12 +643,8 @@ def test_what_is_not_read_is_not_computed_once_the_fix_is_followed(kind: str) ->
     assert remark.factor > 5
     assert remark.required == "operations on the part that is read"
     assert str(remark.fix).startswith("in place of this statement of the payload write, without lines 2 to 3:\n%y.x = ")
-    texts = followed(Texts(payload, None), remark)
-    assert texts is not None
-    assert "unread" not in [each.cause for each in remarks(texts.payload)]
-    arrays, both = tcpx.random_inputs(tcpx.parse(payload), seed=0), (payload, texts.payload)
-    before, after = (np.asarray(tcpx.evaluate(tcpx.parse(text), *arrays), np.float64) for text in both)
-    np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-5)
+    mended = mended_text(payload, remark, rtol=1e-4, atol=1e-5)
+    assert "unread" not in [each.cause for each in remarks(mended)]
 
 
 def test_a_transpose_before_what_is_read_is_of_that_part_too() -> None:
@@ -898,14 +882,7 @@ def test_taps_in_the_padding_are_no_masks_where_the_operand_is_padded_before(c: 
     assert remark.notes == (
         "weights that are infinite, or no numbers, then give NaN where windows reach into the padding",
     )
-    texts = followed(Texts(payload, None), remark)
-    assert texts is not None
-    assert not remarks(texts.payload)
-    arrays = tcpx.random_inputs(tcpx.parse(payload), seed=0)
-    before, after = (
-        np.asarray(tcpx.evaluate(tcpx.parse(text), *arrays), np.float64) for text in (payload, texts.payload)
-    )
-    np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-4)
+    assert not remarks(mended_text(payload, remark, rtol=1e-4, atol=1e-4))
 
 
 def test_copies_of_two_statements_at_a_place_count_together() -> None:
