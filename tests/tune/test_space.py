@@ -207,6 +207,13 @@ def test_no_knobs_and_one_point(make_space: MakeSpace) -> None:
     assert points(make_space(body)) == [{"s.mr": 4}]
 
 
+def test_knobs_of_a_refused_block_are_no_coordinates(make_space: MakeSpace) -> None:
+    """What a step does to the payload refuses the block; no other knob may change that."""
+    block = "let l = tile(mm, [m: 4])\n  require len(mm) > 1\n  knob mr: int = 2 in 1..3\n  tile(mm, [m: mr])"
+    space = make_space(f"let mm = match one contract in root\ntry {{\n  {block}\n}} else {{ tile(mm, [m: 8]) }}")
+    assert points(space) == [{}]
+
+
 def test_neighbours_are_points_that_differ(make_space: MakeSpace) -> None:
     space = make_space(TILES)
     start = {"s.mr": 4, "s.mc": 8}

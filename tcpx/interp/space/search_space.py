@@ -67,7 +67,7 @@ def survey(
     domain that no knob decides.
     """
     shares: dict[str, str] = {}
-    present: set[str] = set()
+    present: set[str] | None = None
     used: list[KnobUse] = []
     refusal = None
     try:
@@ -118,13 +118,14 @@ def _behind_steps(used: Iterable[KnobUse], found: Surveyed) -> dict[str, Variabl
     return made
 
 
-def _that_count(variables: Iterable[Variable], present: Set[str]) -> list[Variable]:
-    """The variables that a run with the defaults has, or may have where knobs that it has choose other blocks."""
+def _that_count(variables: Iterable[Variable], present: Set[str] | None) -> list[Variable]:
+    """The variables that a run with the defaults has, or may have where knobs that it has choose other blocks; all if
+    the defaults are refused, which is None."""
     kept: dict[str, Variable] = {}
     for variable in variables:
         conditions = variable.active
         is_open = bool(conditions) and all(formula.knobs & kept.keys() for formula in conditions)
-        if not present or is_open or variable.is_choice or variable.path in present:
+        if present is None or is_open or variable.is_choice or variable.path in present:
             kept[variable.path] = variable
     return list(kept.values())
 
