@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
-from tcpx.payload.indexing_maps import dims, from_first
+from tcpx.payload.indexing_maps import IndexingMap, dims, from_first
 from tcpx.payload.interfaces import Box, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
@@ -162,6 +162,19 @@ def _combination(op: Structured, partial: Sequence[Value], place: int) -> Struct
     """What reduces dim `place` of the partial results as `op` combines them: detached, of the nearest class."""
     names = [f"d{k}" for k in range(len(shape_of(partial[0].type)))]
     kept = [name for k, name in enumerate(names) if k != place]
+    kinds = [IteratorKind.REDUCTION if k == place else IteratorKind.PARALLEL for k in range(len(names))]
+    its = [Iterator(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    return combination(op, partial, its, dims(*names), [dims(*kept) for _ in partial])
+
+
+def combination(
+    op: Structured,
+    partial: Sequence[Value],
+    its: Sequence[Iterator],
+    read: IndexingMap,
+    written: Sequence[IndexingMap],
+) -> Structured:
+    """What combines partial results of `op`, which iterations read by this map: detached, of the nearest class."""
     whole = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
     body = Block([(f"e{k}", dtype) for k, dtype in enumerate(op.acc_types)])
     regions = [body, *(region.clone(CloneMap(), lambda name: name) for region in whole.regions[1:])]
@@ -176,14 +189,13 @@ def _combination(op: Structured, partial: Sequence[Value], place: int) -> Struct
 
         last = [op.combine(build, body.args[1], body.args[0])]
     body.append(Yield(last))
-    kinds = [IteratorKind.REDUCTION if k == place else IteratorKind.PARALLEL for k in range(len(names))]
     attributes: dict[str, Attribute] = {
-        "iterators": tuple(Iterator(name, kind).entry for name, kind in zip(names, kinds, strict=True)),
-        "maps": (*(dims(*names) for _ in partial), *(dims(*kept) for _ in partial)),
+        "iterators": tuple(it.entry for it in its),
+        "maps": (*(read for _ in partial), *written),
         **{key: whole.attributes[key] for key in ("combiner", "neutral", "commutative") if key in whole.attributes},
     }
     classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls.region_count == 0]
-    return _nearest(attributes, regions, [*partial, *op.inits], [r.type for r in op.results], [classes])
+    return nearest(attributes, regions, [*partial, *op.inits], [r.type for r in op.results], [classes])
 
 
 def _joining_later(op: Structured) -> Joining | None:
@@ -228,10 +240,10 @@ def _with_parallel(
     if joining is not None:
         regions, attributes["neutral"] = [regions[0], joining[0]], joining[1]
         attributes.pop("commutative", None)
-    return _nearest(attributes, regions, [*operands, *accumulators], [v.type for v in accumulators], classes)
+    return nearest(attributes, regions, [*operands, *accumulators], [v.type for v in accumulators], classes)
 
 
-def _nearest(
+def nearest(
     attributes: dict[str, Attribute],
     regions: Sequence[Block],
     operands: Sequence[Value],

@@ -311,6 +311,9 @@ class Drawer:
             return
         op = self.rng.choice(sums)
         h, n = self.handle(op), self.rng.choice(self.dims(op, "reduction"))
+        if len(self.dims(op, "reduction")) > 1 and self.rng.random() < 0.3:
+            self.add(f"reduce_first({h}, [{n}])")
+            return
         how = self.rng.choice(
             ["parts: 2", "parts: 4, parallel: true", "parts: 3", "factor: 4", "factor: 8", "factor: 2"]
         )

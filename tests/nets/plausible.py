@@ -95,6 +95,7 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "vectorize": _becomes_vectors,
     "tile": _iterates,
     "split_reduction": _reduces_tensors,
+    "reduce_first": _reduces_tensors,
     "pad": _is_bounded,
     "fuse": on_tensors,
     "pack": on_tensors,

@@ -297,6 +297,13 @@ class RandomSchedule:
             self._given("fuse_dependent", f"fuse_dependent({loops[0]}, into: {loops[1]})")
             return
 
+    def _dims_first(self) -> None:
+        """Reductions of several dims of one operand, one dim before the others."""
+        for name, op in self.session.ops().items():
+            summed = [it.name for it in op.iterators() if it.is_reduction] if isinstance(op, Structured) else []
+            if len(summed) > 1 and len(op.operands) == 1:
+                self._given("reduce_first", f"reduce_first({name}, [{self.random.choice(summed)}])")
+
     def _diagonals(self) -> None:
         """Sums of rows up to their diagonal, in a loop that ends there."""
         known = {op: name for name, op in self.session.ops().items()}
@@ -584,6 +591,7 @@ LED = (
     Led(RandomSchedule._scans, ("scan_in_lanes",), every=20),
     Led(RandomSchedule._rows, ("fuse_dependent", "sink"), every=20),
     Led(RandomSchedule._diagonals, ("trim",), every=20),
+    Led(RandomSchedule._dims_first, ("reduce_first",), every=20),
     Led(RandomSchedule._accumulate_in_registers, ("hoist_accumulator",), every=30),
     Led(RandomSchedule._siblings, ("fuse_siblings",), every=20),
     Led(RandomSchedule._alike, ("merge",), every=40),

@@ -1,5 +1,7 @@
 """split_reduction: compute partial results of a reduction, and combine them by a second one."""
 
+from collections.abc import Sequence
+
 from tcpx.limits import shortened
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_dim, map_symbols
@@ -87,16 +89,7 @@ class SplitReduction(Transform):
                 required="one of them",
                 found="neither" if parts is None else "both",
             )
-        if not isinstance(op, Structured):
-            raise ctx.fail(
-                f"the reduction of %{op.name} cannot be split",
-                op=op,
-                required="an operation of the operation tree",
-                found=op.opcode,
-                fix=Direction("decompose it first"),
-            )
-        check_on_tensors(ctx, op)
-        _check_dim(ctx, op, dim)
+        op = check_reduces(ctx, op, [dim])
         _check_order(ctx, op, dim)
         count = parts if parts is not None else factor
         if count is None or not 2 <= count <= MOST_PARTIAL:
@@ -113,6 +106,22 @@ class SplitReduction(Transform):
             _check_side_by_side(ctx, op, dim, count, parallel)
             results = split_side_by_side(ctx.rewriter, op, dim, count)
         return results
+
+
+def check_reduces(ctx: TransformContext, op: Operation, dims: Sequence[str]) -> Structured:
+    """The operation, which is on tensors and reduces these dims, starting anywhere; else raise ScheduleError."""
+    if not isinstance(op, Structured):
+        raise ctx.fail(
+            f"the reduction of %{op.name} cannot be split",
+            op=op,
+            required="an operation of the operation tree",
+            found=op.opcode,
+            fix=Direction("decompose it first"),
+        )
+    check_on_tensors(ctx, op)
+    for dim in dims:
+        _check_dim(ctx, op, dim)
+    return op
 
 
 def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:

@@ -18,6 +18,7 @@ from tests.transform.ops.test_merge import PAIR as TWO_PRODUCTS
 from tests.transform.ops.test_peel import Y
 from tests.transform.ops.test_recognize_mask import ROWS as ROWS_OF_MASKS
 from tests.transform.ops.test_recognize_mask import payload as masked
+from tests.transform.ops.test_reduce_first import LAST
 from tests.transform.ops.test_trim import BEHIND, PADDED, ROWS_IN_TILES
 from tests.transform.ops.test_winograd import ROWS as CONVOLUTION
 from tests.transform.payloads import INTEGERS, MM, RELU, SOFTMAX, run
@@ -211,6 +212,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "split": (RELU, MM + NEST, "split(kc, at: 4)"),
     "split_reduction": (RELU, MM, "split_reduction(mm, k, parts: 2)"),
     "split_reduction side by side": (RELU, MM, "split_reduction(mm, k, factor: 4)"),
+    "reduce_first": (LAST, Y, "reduce_first(y, [k])"),
     "unroll": (RELU, MM + NEST + "peel(kc)\n", 'unroll(k.copy("main"), factor: 2)'),
     "pack by digits": (RELU, MM + NEST, "pack(mm.rhs, [n/4, k, n%4], at: kc)"),
     "fold_cast": (BYTES, MM, "fold_cast(mm.lhs)"),
