@@ -136,6 +136,8 @@ LAYERS: Final = [
     Layer("max", 64, 112, 3, 2),
     Layer("max", 64, 112, 2, 2),
     Layer("max", 192, 28, 3, 1),
+    Layer("max", 64, 56, 5, 1),
+    Layer("max", 64, 28, 9, 1),
     Layer("average", 192, 28, 3, 1),
     Layer("average inside", 192, 28, 3, 1),
     Layer("average", 128, 56, 2, 2),

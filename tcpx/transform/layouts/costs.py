@@ -53,8 +53,23 @@ def cost_of_result(op: Operation, order: Order, target: Target) -> float:
 
 
 def iterations_of(op: Operation) -> int:
-    """How many elements an operation computes or combines."""
-    return prod(map(extent_of, op.extents())) if isinstance(op, Structured) else elements_of(op.results[0])
+    """How many elements an operation computes or combines.
+
+    Windows of one operand are combined along the last dim after the others (`reduce_first`), if that is less.
+    """
+    if not isinstance(op, Structured):
+        return elements_of(op.results[0])
+    taps = {
+        it.name: extent_of(extent) for it, extent in zip(op.iterators(), op.extents(), strict=True) if it.is_reduction
+    }
+    count = prod(map(extent_of, op.extents()))
+    windows = [e for e in op.maps()[0] if len(map_symbols(e)) > 1] if len(op.inputs) == 1 else []
+    if len(taps) < 2 or len(windows) < 2:
+        return count
+    factors = map_coefficients(windows[-1]) or {}
+    stride = max((factor for name, factor in factors.items() if name not in taps), default=1)
+    *others, last = taps.values()
+    return min(count, count // max(1, prod(taps.values())) * (stride * prod(others) + last))
 
 
 def cost_of_read(op: Structured, index: int, read: Order, gives: Order, target: Target) -> float:

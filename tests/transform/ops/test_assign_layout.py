@@ -284,11 +284,12 @@ def test_small_work_is_not_worth_transposes() -> None:
     assert refusal(payload, "assign_layout(root)").message == UNCHANGED
 
 
-def pooled(dtype: str, stride: int) -> str:
-    window = f"window = [3, 3], strides = [{stride}, {stride}]"
+def pooled(dtype: str, stride: int, window: int = 3, size: int = 33) -> str:
+    out = (size - window) // stride + 1
     return (
-        f"func @f(%x: tensor<32x33x33x{dtype}>) -> tensor<32x{30 // stride + 1}x{30 // stride + 1}x{dtype}> {{\n"
-        f"  %y = tcp.pooling(%x) {{{window}}} : tensor<32x{30 // stride + 1}x{30 // stride + 1}x{dtype}>\n"
+        f"func @f(%x: tensor<32x{size}x{size}x{dtype}>) -> tensor<32x{out}x{out}x{dtype}> {{\n"
+        f"  %y = tcp.pooling(%x) {{window = [{window}, {window}], strides = [{stride}, {stride}]}}"
+        f" : tensor<32x{out}x{out}x{dtype}>\n"
         "  tcp.return(%y)\n}\n"
     )
 
@@ -298,6 +299,11 @@ def test_every_second_element_is_not_worth_transposes() -> None:
     assert refusal(pooled("f32", 2), "assign_layout(root)").message == UNCHANGED
     for payload in (pooled("f32", 3), pooled("si16", 2)):
         assert "tcp.transpose" in check(payload, "assign_layout(root)", [{}]).module.text()
+
+
+def test_separable_windows_are_not_worth_transposes() -> None:
+    """Of 5x5 elements, 5 + 5 are combined, in any order of dims."""
+    assert refusal(pooled("f32", 1, 5, 60), "assign_layout(root)").message == UNCHANGED
 
 
 def test_explained() -> None:
