@@ -88,3 +88,35 @@ def test_weighted_rows_are_not_copied(axes: list[int]) -> None:
     compare(resized, x)
     kernel = tcpx.compile(tcpx.onnx.load(resized).module, target="x86_avx2")
     assert x.nbytes * 2 <= kernel.workspace_bytes({}) <= x.nbytes * 2.2
+
+
+BLOCKS: list[tuple[list[int | str], list[float], str, str, dict[str, int]]] = [
+    ([1, 23, 29, 131], [1, 2, 2, 1], "linear", "half_pixel", {}),
+    ([1, 131, 23, 29], [1, 1, 2, 2], "linear", "align_corners", {}),
+    ([3, 37, 31, 67], [1, 1.5, 2.5, 1], "cubic", "half_pixel", {}),
+    (["B", 31, 41, 64], [1, 2, 1.3, 1], "linear", "asymmetric", {"B": 3}),
+    ([2, 9, 11, 13, 40], [1, 2, 2, 2, 1], "linear", "half_pixel", {}),
+    ([2, 17, 9, 11, 23], [1, 1, 2, 2, 2], "linear", "half_pixel", {}),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("dims", "scales", "mode", "coordinates", "sizes"), BLOCKS)
+def test_images_that_caches_do_not_hold_are_resized_in_blocks(
+    dims: list[int | str], scales: list[float], mode: str, coordinates: str, sizes: dict[str, int], threads: int
+) -> None:
+    """Each thread has a block of what the last axis reads. Of three axes, the first is computed as a whole."""
+    module = tcpx.onnx.load(model(dims, scales, mode=mode, coordinate_transformation_mode=coordinates)).module
+    kernel: Any = tcpx.compile(module, target="x86_avx2", threads=threads)
+    shape = [sizes[dim] if isinstance(dim, str) else dim for dim in dims]
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    wanted: Any = tcpx.evaluate(module, x)
+    np.testing.assert_allclose(kernel(x), wanted, rtol=1e-5, atol=1e-5)
+    first = 2 * x.nbytes if len(dims) == 5 else 0
+    assert kernel.workspace_bytes(sizes) <= first + threads * (tcpx.load_target("x86_avx2").l2 // 4 + 64)
+
+
+def test_short_rows_are_no_blocks() -> None:
+    """Of three channels, the result of the first axis is computed as a whole."""
+    module = tcpx.onnx.load(model([1, 150, 150, 3], [1, 2, 2, 1], mode="linear")).module
+    assert tcpx.compile(module, target="x86_avx2").workspace_bytes({}) >= 150 * 300 * 3 * 4
