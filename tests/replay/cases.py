@@ -179,6 +179,15 @@ func @depthwise(%x: tensor<[H]x16x[C]xf32>, %w: tensor<3x3x[C]xf32>) -> tensor<[
   tcp.return(%r)
 }
 """
+POOLED = """\
+func @pooled(%x: tensor<9x13x3xf32>, %w: tensor<3x3x3x40xf32>) -> tensor<4x6x40xf32> {
+  %y = tcp.convolution(%x, %w) {input = ["h+p", "w+q", "c"], filter = ["p", "q", "c", "f"], out = ["h", "w", "f"],
+      low = [1, 1], high = [1, 1]} : tensor<9x13x40xf32>
+  %a = tcp.relu(%y) : tensor<9x13x40xf32>
+  %r = tcp.pooling(%a) {window = [2, 2], strides = [2, 2], dims = [0, 1]} : tensor<4x6x40xf32>
+  tcp.return(%r)
+}
+"""
 BLEND = """\
 func @blend(%x: tensor<[H]x37xf32>, %p: tensor<[N]xsi32> in 0 to H, %q: tensor<[N]xsi32> in 0 to H, %w: tensor<[N]xf32>)
     -> tensor<[N]x37xf32> symbols [H: 1.., N] {
@@ -232,6 +241,7 @@ LIBRARY_CALLS = {
     "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),
     "lib/sorting.tcps:ordered": ("order", "ordered(it, root)"),
     "lib/convolutions.tcps:by_role": ("convolutions", "by_role(it)"),
+    "lib/convolutions.tcps:in_windows": ("pooled", "in_windows(it, outermost(users(epilogue(it))))"),
     "lib/windows.tcps:windows": ("windows", "windows(it)"),
     "lib/winograd.tcps:filtered": ("dense", "filtered(it)"),
     "models/convolutional.tcps:channels_innermost": ("network", "channels_innermost(root)"),
@@ -274,6 +284,7 @@ PAYLOADS = {
     "windows": {"pool": POOL},
     "convolutions": {"dense": DENSE, "depthwise": DEPTHWISE},
     "dense": {"dense": DENSE},
+    "pooled": {"static": POOLED},
     "transpose": {"blocks": transpose("NKM", (2, 0, 1)), "rows": transpose("NKM", (1, 0, 2))},
 }
 ROWS = {"places": ARGMAX, "softmax": SOFTMAX_LONGER}
@@ -288,6 +299,7 @@ MATCHED = {
     "windows": "generic",
     "convolutions": "generic",
     "dense": "generic",
+    "pooled": 'generic "y"',
     "order": "ordering",
 }
 """What a call is for, where that is no contraction."""
