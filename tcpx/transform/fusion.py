@@ -9,7 +9,7 @@ from tcpx.payload.indexing_maps import grows, map_dim
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield, runs_at_most_once
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
@@ -735,10 +735,12 @@ def _pull_at(
     rewriter = ctx.rewriter
     if not isinstance(user, Materialize):
         box = _box_read(producer, user)
-        made = _pull_box(rewriter, producer, box, box, user, copies)
+        whole: tuple[Hashable, ...] = (user.parent, box, box)
+        if whole not in pulled:
+            pulled[whole] = _pull_box(rewriter, producer, box, box, user, copies).results
         for index, value in enumerate(list(user.operands)):
             if value in producer.results:
-                rewriter.set_operand(user, index, made.results[producer.results.index(value)])
+                rewriter.set_operand(user, index, pulled[whole][producer.results.index(value)])
         return
     target, source, part = _replaced(user), user.source, user.subset
     shape = shape_of(target.results[0].type)
@@ -751,19 +753,26 @@ def _pull_at(
             fix=Direction(f"slice what %{producer.name} reads, in the payload: of that it computes what is read alone"),
         )
     if producer.pads_operands and part.dense() == part:
-        boxes = _boxes_to_pull(producer, source, part, _padded_shape(producer, user) if target is user else shape)
-        key: tuple[Hashable, ...] = (target.parent, *boxes)
+        padded = _padded_shape(producer, user) if target is user else shape
+        boxes = _boxes_to_pull(producer, source, part, padded)
+        key: tuple[Hashable, ...] = (target.parent, *_boxes_to_pull(producer, source, _at_first(part, user), padded))
         if key not in pulled:
             pulled[key] = _pull_box(rewriter, producer, *boxes, target, copies).results
         made = pulled[key][producer.results.index(source)]
         value = kept_of(rewriter, made, Tile.full(shape), InsertPoint.before(target), f"{source_name(producer)}.t")
     else:
-        key = (target.parent, source, part, tuple(shape))
+        key = (target.parent, source, _at_first(part, user), tuple(shape))
         if key not in pulled:
             pulled[key] = [pull(rewriter, producer, part, shape, target, copies, source)]
         (value,) = pulled[key]
     rewriter.replace_uses(target.results[0], value)
     dead.append(target.results[0])
+
+
+def _at_first(part: Tile, user: Operation) -> Tile:
+    """A subset with the first index of each loop in place of its variable, if the loop runs at most once."""
+    loops = [op for op in user.ancestors() if isinstance(op, Loop) and runs_at_most_once(op)]
+    return part.substitute({loop.var: loop.var.lower for loop in loops})
 
 
 def _padded_shape(producer: Tileable, user: Operation) -> Sequence[Dim]:

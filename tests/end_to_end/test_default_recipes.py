@@ -230,6 +230,37 @@ def test_large_results_are_written_past_the_caches(threads: int) -> None:
     np.testing.assert_allclose(np.asarray(made[1](x), np.float32), powers / powers.sum(1, keepdims=True), rtol=2e-6)
 
 
+ONE_NORM = """\
+func @f(%x: tensor<SHAPExf32>, %g: tensor<6xf32>) -> tensor<SHAPExf32> {
+  %n = tcp.layer_norm(%x) {dims = DIMS} : tensor<SHAPExf32>
+  %m = tcp.mul(%n, broadcast(%g, [CHANNEL])) : tensor<SHAPExf32>
+  %s = tcp.sigmoid(%m) : tensor<SHAPExf32>
+  %y = tcp.mul(%m, %s) : tensor<SHAPExf32>
+  tcp.return(%y)
+}
+"""
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (2,)], ids=str)
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("places", [(45,), (3, 5, 3)], ids=str)
+def test_a_norm_of_each_channel_and_its_activation_are_one_nest(
+    batch: tuple[int, ...], channels_last: bool, places: tuple[int, ...]
+) -> None:
+    """Images of any rank, with or without a batch, which may be one."""
+    shape = (*batch, *places, 6) if channels_last else (*batch, 6, *places)
+    channel = len(shape) - 1 if channels_last else len(batch)
+    dims = [d for d in range(len(batch), len(shape)) if d != channel]
+    text = ONE_NORM.replace("SHAPE", "x".join(map(str, shape))).replace("DIMS", str(dims))
+    module = tcpx.parse(text.replace("CHANNEL", str(channel)))
+    kernel = tcpx.compile(module, target="generic")
+    assert len(re.findall(r"^  /\* .*tcps:\d+\) \*/$", kernel.c_source or "", re.MULTILINE)) == 1
+    random = np.random.default_rng(0)
+    x, g = random.standard_normal(shape, np.float32), np.arange(6, dtype=np.float32)
+    wanted = np.asarray(tcpx.evaluate(module, x, g), np.float32)
+    np.testing.assert_allclose(np.asarray(kernel(x, g), np.float32), wanted, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("batch", ["2", "[N]"])
 def test_a_norm_of_an_image_and_what_follows_are_one_nest(batch: str) -> None:
     """Exporters reshape images to rows, norm these, and reshape them back."""

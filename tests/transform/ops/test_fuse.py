@@ -501,3 +501,21 @@ func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
 """
     error = refusal(payload, INTO.format("p").replace("into: i", "into: i, keep: true"))
     assert error.message == "i needs %p before it has computed it"
+
+
+ONE_ROW = """\
+func @row(%x: tensor<1x[N]xf32>) -> tensor<1x[N]xf32> symbols [N: 0..] {
+  %p = tcp.mul(%x, %x) : tensor<1x[N]xf32>
+  %t = tcp.reshape(%p) : tensor<[N]xf32>
+  %e = tcp.abs(%t) : tensor<[N]xf32>
+  %y = tcp.add(%p, broadcast(%e, [1])) : tensor<1x[N]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_producer_is_computed_once_for_reads_of_the_only_row() -> None:
+    """One reader reads the row of the loop, another the first, which is the same."""
+    body = "let i = tile(match one add in root, [d0: 1])\nfuse(match one abs in root, into: i)\n"
+    done = check(ONE_ROW, body + "fuse(match one mul in root, into: i)")
+    assert len([op for op in done.module.walk() if op.opcode == "tcp.mul"]) == 1
