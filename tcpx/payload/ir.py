@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from operator import is_not
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 
 from tcpx.cells import text_cell
@@ -34,6 +35,7 @@ HEAD, MAIN, TAIL = "head", "main", "tail"
 INLINED = "inlined"
 """The side of what a call left where it was; its function is the other."""
 OpT = TypeVar("OpT", bound="Operation")
+T = TypeVar("T")
 
 
 class Value:
@@ -136,6 +138,7 @@ class Operation:
     __slots__ = (
         "attributes",
         "copy_path",
+        "derived",
         "location",
         "name",
         "notes",
@@ -246,6 +249,8 @@ class Operation:
         """What a schedule said of it, by name; no part of the payload."""
         self.origins: tuple[int, ...] = ()
         self.copy_path: CopyPath = ()
+        self.derived: dict[str, tuple[Sequence[object], object]] | None = None
+        """What was computed of attributes and types, by name, with these; see `once`."""
         self.results = [
             Value(result_names[k] if k < len(result_names) else "", t, self) for k, t in enumerate(result_types)
         ]
@@ -276,6 +281,15 @@ class Operation:
     def evaluated_as(self) -> Operation:
         """The operation whose `evaluate` says what this one computes."""
         return self
+
+    def once(self, name: str, sources: Sequence[object], compute: Callable[[], T]) -> T:
+        """What `compute` gives, computed again where one of `sources`, attributes and types, is another object."""
+        if self.derived is None:
+            self.derived = {}
+        known = self.derived.get(name)
+        if known is None or any(map(is_not, known[0], sources)):
+            known = self.derived[name] = sources, compute()
+        return cast("T", known[1])
 
     def check_attributes(self) -> None:
         """Raise VerifyError if an attribute that is a field is missing, or of another kind."""
@@ -638,6 +652,7 @@ class Block:
         self.ops.insert(index, op)
         op.parent = self
         order.number(self.ops, index)
+        _forget_calls(op)
 
     def index(self, op: Operation) -> int:
         """The place of an operation in `ops`. Raises ValueError if it does not stand here."""
@@ -653,6 +668,7 @@ class Block:
     def remove(self, op: Operation) -> int:
         """Take an operation out; returns the place it had. Rewriting goes through the Rewriter."""
         index = self.index(op)
+        _forget_calls(op)
         del self.ops[index]
         op.parent = None
         return index
@@ -666,10 +682,18 @@ class Block:
         return made
 
 
+def _forget_calls(op: Operation) -> None:
+    """Let the function that an operation stands in look for its calls again, if that is or contains one."""
+    if CALLEE in op.attributes or (op.regions and any(CALLEE in inner.attributes for inner in op.walk())):
+        func = op.func
+        if func is not None:
+            func.known_calls = None
+
+
 class FuncOp(Operation):
     """The operation form of a function: the root every handle search starts from."""
 
-    __slots__ = ("clone_of", "module", "newly_used", "shares", "symbols")
+    __slots__ = ("clone_of", "known_calls", "module", "newly_used", "shares", "symbols")
     opcode = "func"
     result_count = 0
     region_count = 1
@@ -682,6 +706,8 @@ class FuncOp(Operation):
         """The module it stands in."""
         self.clone_of: FuncOp | None = None
         """What it is a copy of, for one of the calls."""
+        self.known_calls: tuple[Operation, ...] | None = None
+        """Its `call_operations`, until one comes or goes."""
         self.newly_used: list[Value] = []
         """Values of the function that got a use the verifier has not seen."""
         self.shares = 1
@@ -771,13 +797,18 @@ class FuncOp(Operation):
         """The operations of the module that run it."""
         if self.module is None or len(self.module.funcs) == 1:
             return []
-        calls = (op for func in self.module.funcs.values() for op in func.walk() if CALLEE in op.attributes)
+        calls = (call for func in self.module.funcs.values() for call in func.call_operations())
         return [call for call in calls if call.attributes[CALLEE] == self.name]
+
+    def call_operations(self) -> tuple[Operation, ...]:
+        """The operations in it that run functions, in program order."""
+        if self.known_calls is None:
+            self.known_calls = tuple(op for op in self.walk() if CALLEE in op.attributes)
+        return self.known_calls
 
     def calls(self) -> Iterator[tuple[Operation, FuncOp]]:
         """The operations in it that run functions, in program order, and these."""
-        calls = (op for op in self.walk() if CALLEE in op.attributes)
-        return ((op, callee) for op in calls if (callee := op.callee) is not None)
+        return ((op, callee) for op in self.call_operations() if (callee := op.callee) is not None)
 
 
 class Module:

@@ -31,6 +31,8 @@ Names = tuple[str, ...]
 AllNames = tuple[Names, Names, Names]
 """Those of the dims of input, filter and result."""
 NAMES: Final = ("input", "filter", "out")
+_DECLARING: Final = (*NAMES, "strides", "dilations", "low", "high", "groups")
+"""The attributes that iterators and maps follow from."""
 _WINDOW: Final = re.compile(r"\s*([^\W\d]\w*)\s*\+\s*([^\W\d]\w*)\s*")
 
 
@@ -86,6 +88,14 @@ class Convolution(Windowed, SumOfProducts):
     @property
     def names(self) -> AllNames:
         """The names of the dims of input, filter and result: those of the attributes, or the usual ones."""
+        return self.once("names", self._declaration, self._names)
+
+    @property
+    def _declaration(self) -> Sequence[object]:
+        """What names, iterators and maps follow from."""
+        return [value.type for value in self.operands[:2]] + [self.attributes.get(key) for key in _DECLARING]
+
+    def _names(self) -> AllNames:
         given = self.input_names, self.filter_names, self.out_names
         return given if any(given) else usual_names(len(shape_of(self.input.type)))
 
@@ -109,12 +119,18 @@ class Convolution(Windowed, SumOfProducts):
         return self.is_padded or self.groups != 1
 
     def iterators(self) -> tuple[Iterator, ...]:
+        return self.once("iterators", self._declaration, self._iterators)
+
+    def _iterators(self) -> tuple[Iterator, ...]:
         read, own, out = self.names
         taps = {place: tap for place, _, tap in self.window_dims}
         inputs = dict.fromkeys((*(taps.get(k, name) for k, name in enumerate(read)), *own))
         return parallel(*out) + reduction(*(name for name in inputs if name not in out))
 
     def maps(self) -> tuple[IndexingMap, ...]:
+        return self.once("maps", self._declaration, self._maps)
+
+    def _maps(self) -> tuple[IndexingMap, ...]:
         read, own, _ = self.names
         entries: list[Dim] = [dim_symbol(name).size() for name in read]
         for window in self.windows():

@@ -138,6 +138,9 @@ class Generic(Structured):
         return len(self.maps())
 
     def iterators(self) -> tuple[Iterator, ...]:
+        return self.once("iterators", (self.attributes.get("iterators"),), self._iterators)
+
+    def _iterators(self) -> tuple[Iterator, ...]:
         held = self.attributes.get("iterators")
         found: list[Iterator] = []
         for entry in held if isinstance(held, tuple) else (None,):
@@ -179,6 +182,9 @@ class Generic(Structured):
         return ("contract", *known) if self.is_contraction else (SCATTER, *known) if self.scatters else known
 
     def _all_maps(self) -> tuple[IndexingMap, ...]:
+        return self.once("maps", (self.attributes.get("maps"), self.attributes.get("iterators")), self._read_maps)
+
+    def _read_maps(self) -> tuple[IndexingMap, ...]:
         held = self.attributes.get("maps")
         if not isinstance(held, tuple) or not held:
             raise self.error("the attribute `maps` is missing", required="a map per input and one for the result")
