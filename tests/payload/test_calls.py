@@ -13,8 +13,10 @@ from tcpx.limits import DEEPEST_CALLS
 from tcpx.payload.builder import Builder, tensor
 from tcpx.payload.diagnostics import Diagnostic, TcpxError, UnprovenError, VerifyError
 from tcpx.payload.evaluator import Array, evaluate_func
+from tcpx.payload.ir import CloneMap
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.exponential import Exp
+from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Symbol
 from tcpx.payload.structural_difference import structural_differences
 from tcpx.payload.text.parser import parse
@@ -341,3 +343,17 @@ func @row(%a: tensor<4xf32>) -> tensor<4xf32> {row = "row", in_place = 1} {
         parse(text)
     module = parse(text.replace("in_place = 1", "in_place = 0"))
     np.testing.assert_array_equal(tcpx.evaluate(module, np.ones(4, np.float32)), np.full(4, 2, np.float32))
+
+
+def test_calls_that_come_and_go_are_seen() -> None:
+    module = parse(NET + LAYER)
+    net, rewriter = module.main, Rewriter(module)
+    first, *others = net.call_operations()
+    mark = rewriter.mark()
+    copy = rewriter.clone(first, InsertPoint.after(first), CloneMap())
+    assert net.call_operations() == (first, copy, *others)
+    rewriter.erase(copy)
+    assert net.call_operations() == (first, *others)
+    rewriter.rollback(mark)
+    assert net.call_operations() == (first, *others)
+    assert module.funcs["layer"].callers() == [first, *others]
