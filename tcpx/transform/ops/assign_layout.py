@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tcpx.payload.diagnostics import Direction
+from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.types import TensorType
 from tcpx.transform.declaration import (
     FUNC,
     OPS,
@@ -84,7 +89,7 @@ class AssignLayout(Transform):
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        pinned = [value for op in (args.ops("pin") if args.given("pin") else ()) for value in op.results]
+        pinned = [value for op in _pinned(ctx, args) for value in op.results]
         choice, orders = choose_with_copies(
             ctx.rewriter, args.func("func"), lambda funcs: Choice(funcs, ctx.target, pinned), Choice.best
         )
@@ -93,3 +98,19 @@ class AssignLayout(Transform):
             stored = [op.operands[0] for op in remaining if not is_stored(op.operands[0])]
             ctx.remark(account(choice, orders, stored))
         return ()
+
+
+def _pinned(ctx: TransformContext, args: Arguments) -> Sequence[Operation]:
+    """The operations whose results are pinned. Raises ScheduleError for one without a result that has an order."""
+    pinned = args.ops("pin") if args.given("pin") else ()
+    for op in pinned:
+        if not any(isinstance(value.type, TensorType) for value in op.results):
+            called = f"@{op.name}" if isinstance(op, FuncOp) else f"%{op.name} ({op.opcode})"
+            raise ctx.fail(
+                f"{called} has no result whose order could be pinned",
+                op,
+                required="an operation whose result is a tensor",
+                found=called,
+                fix=Direction("leave it out of `pin`, or match the operation whose result keeps its order"),
+            )
+    return pinned

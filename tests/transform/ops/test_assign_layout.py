@@ -189,6 +189,13 @@ def test_a_pinned_order() -> None:
     assert ": tensor<7x32x7xf32>" in text
 
 
+def test_what_has_no_order_cannot_be_pinned() -> None:
+    found = refusal(chain(""), "assign_layout(root, pin: [root])")
+    assert found.message == "@f has no result whose order could be pinned"
+    assert found.required == "an operation whose result is a tensor"
+    assert found.found == "@f"
+
+
 def calls(second: str = "g", third: str = "") -> str:
     """A call of @g with what a convolution gives, before another one, and one or two calls of an argument."""
     return (
