@@ -187,7 +187,11 @@ def class_miss(op: Operation, op_class: str, rank: int = 0) -> Miss | None:
     """The miss of an operation that is not of a class; None if it is."""
     if is_a(op, op_class):
         return None
-    return Miss(op, rank, f"is {op.tree_classes()[0] if op.tree_classes() else op.opcode}, not {op_class}")
+    found = f"is {op.tree_classes()[0] if op.tree_classes() else op.opcode}, not {op_class}"
+    written, why = op.written_as or ("", "")
+    if written != op_class:
+        return Miss(op, rank, found)
+    return Miss(op, rank + 1, f"{found}, which it is written as{f': {why}' if why else ''}")
 
 
 def name_miss(op: Operation, pattern: ast.Pattern) -> Miss | None:

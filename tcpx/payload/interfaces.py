@@ -255,6 +255,8 @@ class Tileable(Operation):
     does."""
     expands_first: ClassVar[bool] | property = False
     """Whether it is short for what it decomposes into: no step of a schedule sees it."""
+    reason_to_expand: ClassVar[str] | property = ""
+    """Why it is, where a change of the payload would leave an operation of its class."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -150,6 +150,7 @@ class Operation:
         "results",
         "schedule_location",
         "steps",
+        "written_as",
     )
 
     opcode: ClassVar[str] = ""
@@ -245,6 +246,9 @@ class Operation:
         self.schedule_location: Location | None = None
         self.steps: tuple[int, ...] = ()
         """Numbers of the steps that made and changed it and what it was made from; those of a trace count from 1."""
+        self.written_as: tuple[str, str] | None = None
+        """The class of an operation in the text that this one does the arithmetic of, which is short for this and
+        others, and why."""
         self.notes: Mapping[str, str] = NO_NOTES
         """What a schedule said of it, by name; no part of the payload."""
         self.origins: tuple[int, ...] = ()
@@ -537,6 +541,7 @@ class Operation:
         """Take the places in payload and schedule of an operation that this one is made from, its history and notes."""
         if old.notes:
             self.notes = {**old.notes, **self.notes}
+        self.written_as = self.written_as or old.written_as
         self.location = self.location or old.location
         self.schedule_location = self.schedule_location or old.schedule_location
         self.steps = merged_steps(old.steps, self.steps)

@@ -36,6 +36,7 @@ def expand_short_form(rewriter: Rewriter, op: Operation) -> Operation:
 
     values = op.decomposed(build) if isinstance(op, Composite) else op.decompose(build)
     *others, anchor = made
+    anchor.written_as = op.written_as or (op.tree_classes()[0], op.reason_to_expand)
     rewriter.rename(anchor, op.name)
     rewriter.continue_as(op, anchor)
     rewriter.replace_op(op, values)

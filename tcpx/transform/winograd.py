@@ -252,11 +252,13 @@ def filtered(ctx: TransformContext, op: Operation, m: int) -> tuple[Structured, 
 
 
 def _refused(ctx: TransformContext, op: Operation, found: str) -> Exception:
+    written, why = op.written_as or ("", "")
     return ctx.fail(
         f"%{op.name} does not sum products over windows",
         op=op,
         required="a sum of products of two operands, one of which is read by windows, and the other by single dims",
         found=found,
+        notes=(f"%{op.name} is written as a {written}: {why}",) if why else (),
     )
 
 

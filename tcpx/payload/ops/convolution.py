@@ -118,6 +118,14 @@ class Convolution(Windowed, SumOfProducts):
     def expands_first(self) -> bool:
         return self.is_padded or self.groups != 1
 
+    @property
+    def reason_to_expand(self) -> str:
+        is_masked = self.is_padded and not is_finite(self.filter)
+        found = (
+            "its filter may be infinite, so masks leave out its padding; write a tcp.pad before it for `low` and `high`"
+        )
+        return found if is_masked else ""
+
     def iterators(self) -> tuple[Iterator, ...]:
         return self.once("iterators", self._declaration, self._iterators)
 
