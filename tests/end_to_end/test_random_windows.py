@@ -143,6 +143,12 @@ def test_recipes(recipe: str) -> None:
     assert len([kind for kind in ("conv", "max", "min", "sum", "average", "lp") if counts[kind]]) >= 4
 
 
+def test_a_transposed_tile_that_registers_do_not_hold() -> None:
+    """Lanes lie along the outermost dim of what is read, whose windows have a stride of 3: a tile of one index fits."""
+    request = request_of(drawn(3099), "windows", "x86_avx512", 1, Counter())
+    assert tcpx.emit(request.module, request.schedule, target="x86_avx512").c_source
+
+
 SEEDS: Final = range(2000, 4000)
 CHUNKS: Final = 20
 """Of each, the draws have to show what they exercise, so that chunks run one beside another."""
