@@ -5,12 +5,11 @@ from itertools import count
 
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, dims, map_dim, map_symbols
 from tcpx.payload.interfaces import Iterator, IteratorKind, Structured
-from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import TensorType, shape_of
-from tcpx.transform.editing import rename_inside, source_name
 from tcpx.transform.matching import classes_called, general, stand_ins
-from tcpx.transform.reduction_splitting import combination, nearest
+from tcpx.transform.reduction_splitting import combination, insert_part, nearest
 
 
 def reduce_dims_first(rewriter: Rewriter, op: Structured, first: Collection[str]) -> tuple[Structured, Structured]:
@@ -28,9 +27,9 @@ def reduce_dims_first(rewriter: Rewriter, op: Structured, first: Collection[str]
         "maps": (first_map, dims(*sizes)),
     }
     type_, classes = TensorType(tuple(sizes.values()), op.acc_type), [classes_called(n) for n in op.tree_classes()]
-    partial = _insert(rewriter, op, nearest(attributes, body.regions, op.inputs, [type_], classes), ".first")
+    partial = insert_part(rewriter, op, nearest(attributes, body.regions, op.inputs, [type_], classes), ".first")
     rest = [it for it in iterators if it.name not in first]
-    second = _insert(rewriter, op, combination(op, partial.results, rest, second_map, op.result_maps()), "")
+    second = insert_part(rewriter, op, combination(op, partial.results, rest, second_map, op.result_maps()), "")
     rewriter.rename(second, op.name)
     rewriter.continue_as(op, second)
     rewriter.replace_op(op, second.results)
@@ -55,12 +54,3 @@ def _maps(op: Structured, first: Collection[str]) -> tuple[IndexingMap, dict[str
         for name, size, read in entries:
             sizes[name], second_map[name] = size, read
     return tuple(first_map), sizes, tuple(second_map.values())
-
-
-def _insert(rewriter: Rewriter, op: Structured, part: Structured, role: str) -> Structured:
-    """Insert a part of what `op` computes before it."""
-    part.stand_for(op)
-    rename_inside(rewriter, part, op)
-    rewriter.insert(part, InsertPoint.before(op), f"{source_name(op)}{role}")
-    rewriter.set_origins(part, part.origins, op.copy_path)
-    return part

@@ -4,6 +4,7 @@ from typing import Final
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Module, Operation, Value
+from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import TensorType
@@ -36,7 +37,9 @@ def expand_short_form(rewriter: Rewriter, op: Operation) -> Operation:
 
     values = op.decomposed(build) if isinstance(op, Composite) else op.decompose(build)
     *others, anchor = made
-    anchor.written_as = op.written_as or (op.tree_classes()[0], op.reason_to_expand)
+    written = op.tree_classes()[0]
+    if not is_a(anchor, written):  # only then: a reason may have to look at each weight
+        anchor.written_as = op.written_as or (written, op.reason_to_expand)
     rewriter.rename(anchor, op.name)
     rewriter.continue_as(op, anchor)
     rewriter.replace_op(op, values)

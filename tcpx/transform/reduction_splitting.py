@@ -147,15 +147,21 @@ def _combine(
     """Let what combines the partial results over their dim `place` stand for the results of `op`."""
     inputs = op.inputs
     combined = _combination(op, partial, place)
-    combined.stand_for(op)
-    rename_inside(rewriter, combined, op)
-    rewriter.insert(combined, InsertPoint.before(op), f"{source_name(op)}.combined")
+    insert_part(rewriter, op, combined, ".combined")
     rewriter.set_note(combined, ADDED, op.name)
-    rewriter.set_origins(combined, combined.origins, op.copy_path)
     rewriter.replace_op(op, combined.results)
     follow_reads(rewriter, inputs, reads)
     erase_dead(rewriter, inputs)
     return combined
+
+
+def insert_part(rewriter: Rewriter, op: Structured, part: Structured, role: str) -> Structured:
+    """Insert a part of what `op` computes before it."""
+    part.stand_for(op)
+    rename_inside(rewriter, part, op)
+    rewriter.insert(part, InsertPoint.before(op), f"{source_name(op)}{role}")
+    rewriter.set_origins(part, part.origins, op.copy_path)
+    return part
 
 
 def _combination(op: Structured, partial: Sequence[Value], place: int) -> Structured:

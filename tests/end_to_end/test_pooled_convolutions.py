@@ -72,7 +72,7 @@ class Layer:
 
     @property
     def module(self) -> tcpx.Module:
-        """The payload with its filter: whole numbers, of which all sums are exact."""
+        """The payload with its filter, whose elements are whole numbers: all sums are exact."""
         shape = (*[self.kernel] * len(self.extents), *self.channels)
         numbers = np.random.default_rng(5).integers(-3, 4, shape)
         kind = np.float64 if self.dtype == "f64" else np.float32
@@ -80,7 +80,7 @@ class Layer:
 
     @property
     def inputs(self) -> np.ndarray:
-        """An input of whole numbers, of which three elements are NaN and infinite."""
+        """An input of whole numbers, and of one NaN and two infinities."""
         sizes = {f"S{k}": n for k, n in enumerate(self.extents)} if self.is_symbolic else {}
         (x,) = tcpx.random_inputs(self.module, sizes=sizes)
         x = np.rint(np.multiply(x, 3)).astype(x.dtype)
