@@ -752,16 +752,18 @@ def _pull_at(
             found=part.text(),
             fix=Direction(f"slice what %{producer.name} reads, in the payload: of that it computes what is read alone"),
         )
+    first = _at_first(part, user)
     if producer.pads_operands and part.dense() == part:
         padded = _padded_shape(producer, user) if target is user else shape
-        boxes = _boxes_to_pull(producer, source, part, padded)
-        key: tuple[Hashable, ...] = (target.parent, *_boxes_to_pull(producer, source, _at_first(part, user), padded))
+        at_first = _boxes_to_pull(producer, source, first, padded)
+        key: tuple[Hashable, ...] = (target.parent, *at_first)
         if key not in pulled:
+            boxes = at_first if first is part else _boxes_to_pull(producer, source, part, padded)
             pulled[key] = _pull_box(rewriter, producer, *boxes, target, copies).results
         made = pulled[key][producer.results.index(source)]
         value = kept_of(rewriter, made, Tile.full(shape), InsertPoint.before(target), f"{source_name(producer)}.t")
     else:
-        key = (target.parent, source, _at_first(part, user), tuple(shape))
+        key = (target.parent, source, first, tuple(shape))
         if key not in pulled:
             pulled[key] = [pull(rewriter, producer, part, shape, target, copies, source)]
         (value,) = pulled[key]
