@@ -162,18 +162,23 @@ def _arguments(size: Dim) -> Sequence[Dim]:
 
 def _rounded(size: Dim) -> Dim:
     """The size without what is left of it by a divisor of its remainders: at least 0 where the size is."""
-    for atoms, _ in size.terms if isinstance(size, Size) else ():
-        match atoms:
-            case (Mod(rhs=int() as rhs),):
-                same = size
-                for inner, coefficient in size.terms if isinstance(size, Size) else ():
-                    if len(inner) == 1 and isinstance(atom := inner[0], Mod) and atom.rhs == rhs:
-                        same = same + coefficient * (atom.lhs - atom.size())
-                number = same if isinstance(same, int) else same.constant
-                return size - number % rhs if known_divisor(same - number) % rhs == 0 else size
-            case _:
-                pass
+    rests = [atoms[0] for atoms, _ in size.terms if len(atoms) == 1] if isinstance(size, Size) else []
+    for divisor in dict.fromkeys(rest.rhs for rest in rests if isinstance(rest, Mod) and isinstance(rest.rhs, int)):
+        constant = _constant_beside_multiples(size, divisor)
+        if constant is not None:
+            return size - constant % divisor
     return size
+
+
+def _constant_beside_multiples(size: Dim, divisor: int) -> int | None:
+    """The constant of a size whose other terms are a multiple of `divisor` together; remainders by it count as what
+    they are the remainders of."""
+    same = size
+    for atoms, coefficient in size.terms if isinstance(size, Size) else ():
+        if len(atoms) == 1 and isinstance(rest := atoms[0], Mod) and rest.rhs == divisor:
+            same = same + coefficient * (rest.lhs - rest.size())
+    constant = same if isinstance(same, int) else same.constant
+    return constant if known_divisor(same - constant) % divisor == 0 else None
 
 
 def _without_atom(zero: Dim, sizes: Sequence[Dim]) -> list[Dim]:

@@ -282,6 +282,8 @@ def test_what_a_builder_makes_is_checked() -> None:
     "let i = tile(e, [d0: 6])\npeel(i, scalar: true)",
     "let i = tile(e, [d0: 6], tail: shift)",
     "let a, b = tile(e, [d0: 3, d0: max(1, ceildiv(size(e.d0), 2))], tail: peel)\npeel(a)",
+    "let a, b = tile(e, [d0: 4, d0: 3], tail: peel)\npeel(a)",
+    "let a, c, b = tile(e, [d0: 4, d1: 8, d0: 3], tail: peel)\npeel(a)",
 ])  # fmt: skip
 def test_the_print_of_what_a_schedule_made_is_read(body: str) -> None:
     text = f"{HEAD}  %e = tcp.add(%x, %z) : tensor<[N]x[D]xf32>{END}".replace("%y", "%e")
