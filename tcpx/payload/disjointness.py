@@ -3,11 +3,11 @@
 from itertools import combinations, combinations_with_replacement, product
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, VerifyError
+from tcpx.payload.distances import distance
 from tcpx.payload.facts import is_less_equal_at
 from tcpx.payload.indexing_maps import index_operands, map_dim
 from tcpx.payload.interfaces import Structured, padded_behind
 from tcpx.payload.ir import Block, Module, Operation, Value
-from tcpx.payload.iteration_subsets import disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, StYield
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.subsets import Tile, disjoint
@@ -67,7 +67,7 @@ def read_of_others(loop: Loop, index: int) -> tuple[Operation, Tile, StYield] | 
     """An operation that reads of a destination what another iteration may yield, what it reads, and the yield."""
     parts = [(op, op.part_read(operand)) for op, operand in loop.destinations[index].uses]
     for (op, part), store in product(parts, loop.yields_to(index)):
-        if part is None or disjoint_in_iterations(loop, store.subset, part) is True:
+        if part is None or distance(loop, store.subset, part).is_zero:
             continue
         if not _is_inside(part, store.subset, op):
             return op, part, store
@@ -91,13 +91,13 @@ def are_apart(first: StYield, second: StYield, loop: Loop) -> bool:
     """Whether what two yields, or one, change in two iterations of a loop is proved disjoint: the subsets are, or the
     parts of unique indices that say which elements of them change."""
     other = None if first is second else second.subset
-    if disjoint_in_iterations(loop, first.subset, other) is True:
+    if distance(loop, first.subset, other).is_zero:
         return True
     return (
         updates_by_index(first, loop)
         and (first is second or updates_by_index(second, loop))
         and all(
-            a is b and disjoint_in_iterations(loop, part, behind) is True
+            a is b and distance(loop, part, behind).is_zero
             for a, part in _indices(first.value, first, loop) or ()
             for b, behind in _indices(second.value, second, loop) or ()
         )

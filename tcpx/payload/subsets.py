@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 
-from tcpx.payload.iteration_digits import by_digits
 from tcpx.payload.monotone import direction
 from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import (
@@ -67,6 +65,14 @@ class Tile:
         return tuple(self.sizes[dim] for dim in self.kept)
 
     @property
+    def extents(self) -> tuple[Dim, ...]:
+        """Elements from the first to the last along each dim."""
+        return tuple(
+            size if stride == 1 else (size - 1) * stride + 1
+            for size, stride in zip(self.sizes, self.strides, strict=True)
+        )
+
+    @property
     def has_unit_strides(self) -> bool:
         """Whether every stride is the constant 1."""
         return all(stride == 1 for stride in self.strides)
@@ -117,11 +123,11 @@ class Tile:
         if (self.has_unit_strides and not self.dropped) or not all(isinstance(stride, int) for stride in self.strides):
             return self
         rising = self.rising()
-        return Tile(rising.offsets, tuple(map(not_negative, _extents(rising))))
+        return Tile(rising.offsets, tuple(map(not_negative, rising.extents)))
 
     def order_in_dense(self) -> Tile:
         """Its elements, of those of `dense`."""
-        extents = _extents(self.rising())
+        extents = self.rising().extents
         falls = [isinstance(stride, int) and stride < 0 for stride in self.strides]
         offsets = tuple(extent - 1 if fall else 0 for extent, fall in zip(extents, falls, strict=True))
         return Tile(offsets, self.sizes, self.strides, self.dropped)
@@ -170,7 +176,7 @@ def compose(outer: Tile, inner: Tile) -> Tile:
 def disjoint(a: Tile, b: Tile) -> bool | None:
     """Whether two tiles of one source share no element; None if unknown."""
     a, b = a.rising(), b.rising()
-    extents = list(zip(a.offsets, _extents(a), b.offsets, _extents(b), strict=True))
+    extents = list(zip(a.offsets, a.extents, b.offsets, b.extents, strict=True))
     if any(_ends_before(start, extent, other) for start, extent, other, _ in extents) or any(
         _ends_before(other, extent, start) for start, _, other, extent in extents
     ):
@@ -236,44 +242,6 @@ def where_positive(size: Dim) -> Dim:
             return size
 
 
-def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None) -> bool | None:
-    """Whether the tile of an iteration of a loop and the tile `other` (by default the same) of any other iteration
-    share no element; None if unknown.
-
-    Loop variables whose facts depend on `var` belong to inner loops and take any value in either iteration; all
-    others are taken to be outer ones, with one value for both.
-    """
-    tile, other = tile.rising(), None if other is None else other.rising()
-    if is_less_equal(var.upper - var.lower, var.step) is True or (other is None and _moves_on(tile, var)):
-        return True
-    decision = disjoint(tile, _one_later(tile if other is None else other, var))
-    if other is not None and decision is True:
-        decision = disjoint(other, _one_later(tile, var))
-    if decision is None and other is None:
-        decision = _disjoint_by_digits(tile, var)
-    if decision is False and is_less_equal(var.lower + var.step + 1, var.upper) is not True:
-        return None
-    return decision
-
-
-def _disjoint_by_digits(tile: Tile, var: Var) -> bool | None:
-    """Whether tiles of two iterations are disjoint where they depend on a quotient and a remainder of the variable
-    alone: in one of these iterations differ. Dims that depend on the other say nothing of it."""
-    found = by_digits((*tile.offsets, *tile.sizes, *tile.strides), var)
-    if found is None:
-        return None
-    parts, digits = found
-    rank = tile.rank
-    split = Tile(parts[:rank], parts[rank : 2 * rank], parts[2 * rank :])
-    for first, second in permutations(digits):
-        kept = [d for d in range(rank) if second not in (*variables(split.offsets[d]), *variables(split.sizes[d]))]
-        offsets, sizes, strides = (tuple(p[d] for d in kept) for p in (split.offsets, split.sizes, split.strides))
-        alone = Tile(offsets, sizes, strides)
-        if kept and disjoint_between_iterations(alone, first) and disjoint_between_iterations(split, second):
-            return True
-    return None
-
-
 def over_iterations(tile: Tile, var: Var, shape: Sequence[Dim]) -> Tile | None:
     """The tile of a source of this shape that is those of all iterations of a loop together; None if nothing proves
     that they are one without gaps."""
@@ -316,58 +284,6 @@ def _all_hold(*pairs: tuple[Dim, Dim]) -> bool:
 
 def _sign(d: Dim) -> int | None:
     return 1 if is_less_equal(0, d) is True else -1 if is_less_equal(d, 0) is True else None
-
-
-def _moves_on(tile: Tile, var: Var) -> bool:
-    """Whether each iteration starts behind the tile of the one before: along one dim, by at least its extent."""
-    for offset, extent in zip(tile.offsets, _extents(tile), strict=True):
-        if var not in variables(offset) or _variables_inside((offset,), var):
-            continue
-        distance = substitute(offset, {var: var.size() + var.step}) - offset
-        if var not in variables(distance) and is_less_equal(extent, distance) is True:
-            return True
-    return False
-
-
-def _one_later(tile: Tile, var: Var) -> Tile:
-    """The tile of any later iteration of a loop, in terms of this one's."""
-    later = Var(f"{var.name}~later", var.size() + var.step, var.upper, var.step)
-    mapping: dict[Var, Dim] = {var: later.size()}
-    for inner in _variables_inside((*tile.offsets, *tile.sizes, *tile.strides), var):
-        renamed = Var(
-            f"{inner.name}~later",
-            substitute(inner.lower, mapping),
-            substitute(inner.upper, mapping),
-            substitute(inner.step, mapping),
-        )
-        mapping[inner] = renamed.size()
-    return tile.substitute(mapping)
-
-
-def _extents(tile: Tile) -> tuple[Dim, ...]:
-    """Elements from the first to the last of each dim."""
-    return tuple(
-        size if stride == 1 else (size - 1) * stride + 1 for size, stride in zip(tile.sizes, tile.strides, strict=True)
-    )
-
-
-def _variables_inside(dims: Sequence[Dim], var: Var) -> list[Var]:
-    """Loop variables in sizes, or in their facts, that depend on a variable, outermost first."""
-    found: dict[str, Var] = {}
-
-    def visit(candidate: Var) -> bool:
-        if candidate == var:
-            return True
-        facts = (candidate.lower, candidate.upper, candidate.step)
-        depends = [visit(v) for fact in facts for v in variables(fact)]
-        if any(depends):
-            found.setdefault(candidate.name, candidate)
-        return any(depends)
-
-    for d in dims:
-        for v in variables(d):
-            visit(v)
-    return list(found.values())
 
 
 def _list_text(dims: Sequence[Dim]) -> str:

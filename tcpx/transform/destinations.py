@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal, lower_bound
 from tcpx.payload.diagnostics import Direction, VerifyError
+from tcpx.payload.distances import changes_in, distance
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.iteration_subsets import changes_in, disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -40,7 +40,7 @@ class Link:
     @property
     def is_disjoint(self) -> bool:
         """Whether iterations provably yield disjoint subsets."""
-        return disjoint_in_iterations(self.loop, self.subset) is True
+        return distance(self.loop, self.subset).is_zero
 
 
 def is_stepped_by(tile: Tile, loop: Loop) -> bool:
@@ -352,6 +352,6 @@ def _private(loop: Loop, index: int, stores: list[StYield]) -> bool:
     reads: list[Operation] = [u for u in others if isinstance(u, Materialize)]
     return (
         len(reads) == len(others)
-        and all(disjoint_in_iterations(loop, s) is True for s in subsets)
+        and all(distance(loop, s).is_zero for s in subsets)
         and all(isinstance(u, Materialize) and u.subset == subsets[0] for u in reads)
     )

@@ -1,15 +1,16 @@
 """Two loops of which one has nothing but the other in it, in the other order."""
 
 from dataclasses import replace
+from itertools import product
 
 from tcpx.payload.diagnostics import Direction
+from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
-from tcpx.payload.ops.index import Bind
+from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, full_like, trip_count
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Var, is_less_equal, variables
-from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations, over_iterations
+from tcpx.payload.subsets import Tile, compose, over_iterations
 from tcpx.payload.types import TensorType, shape_of, with_shape
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -21,11 +22,12 @@ from tcpx.transform.editing import is_undefined
 @frozen
 class _Destination:
     """What two nested loops write: the tile of an iteration of the outer one, what reads and writes parts of that in
-    the inner one, and the tile of all iterations of the outer one together, for one of the inner."""
+    the inner one, and the tile of all iterations of the outer one together, for one of the inner; None where these
+    leave gaps or differ from each other, so that an iteration is given all of the destination."""
 
     part: Tile
     uses: tuple[OnSubset, ...]
-    whole: Tile
+    whole: Tile | None
 
     @property
     def is_read(self) -> bool:
@@ -42,20 +44,28 @@ def swap(ctx: TransformContext, outer: Loop) -> Loop:
     rewriter.insert(made, InsertPoint.before(outer), base)
     starts: list[Value] = []
     for each, dest in zip(found, made.destinations, strict=True):
+        if each.whole is None:
+            starts.append(dest)
+            continue
         empty = new.empty(with_shape(dest.type, each.whole.shape))
         start = Materialize.of(dest, each.whole) if each.is_read else empty
         starts.append(rewriter.insert(start, InsertPoint.end(made.body), f"{base}.out").result)
     within = type(outer).over(outer.var, starts, Block([("", start.type) for start in starts]))
     rewriter.insert(within, InsertPoint.end(made.body), base)
     for each, dest, result in zip(found, made.destinations, within.results, strict=True):
-        rewriter.insert(StYield.of(result, dest, each.whole), InsertPoint(made.body, len(made.body.ops)))
+        rewriter.insert(
+            StYield.of(result, dest, each.whole or full_like(dest)), InsertPoint(made.body, len(made.body.ops))
+        )
     for op in [*views_round(outer), *inner.body.ops]:
         rewriter.move(op, InsertPoint(within.body, len(within.body.ops)))
     for each, dest in zip(found, within.destinations, strict=True):
         for use in each.uses:
             tile = compose(each.part, use.subset)
-            offsets = tuple(a - b for a, b in zip(tile.offsets, each.whole.offsets, strict=True))
-            rewriter.set_attribute(use, "subset", replace(tile, offsets=offsets))
+            if each.whole is not None:
+                tile = replace(
+                    tile, offsets=tuple(a - b for a, b in zip(tile.offsets, each.whole.offsets, strict=True))
+                )
+            rewriter.set_attribute(use, "subset", tile)
             rewriter.set_operand(use, len(use.operands) - 1, dest)
     rewriter.continue_as(outer, within)
     rewriter.continue_as(inner, made)
@@ -133,8 +143,8 @@ def _destination(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -
     unset = goes_on or is_undefined(outer.operands[number])
     wholes = [_over(tile, outer.var, shape_of(dest.type), unset or not may_run_not) for tile in tiles]
     whole = wholes[0] if wholes else None
-    if whole is None or any(other != whole for other in wholes):
-        raise _not_written(ctx, outer, inner, dest, f"tiles {tiles[0].text()}" if tiles else "no yield")
+    if any(other != whole for other in wholes):
+        whole = None
     made = _Destination(store.subset, uses, whole)
     _check_order(ctx, outer, inner, made)
     return made
@@ -151,8 +161,9 @@ def handed_through(
         raise _not_written(ctx, outer, inner, dest, f"{counted(len(stores), 'yield')} to %{dest.name}: {dest.type}")
     k = inner.results.index(store.value)
     start, inside = inner.operands[k].defining_op, inner.destinations[k]
-    goes_on = isinstance(start, Materialize) and start.source is dest and start.subset == store.subset
-    others = [user for user in dest.users if user is not store and user is not start]
+    is_whole = inner.operands[k] is dest and store.subset.is_full(shape_of(dest.type))
+    goes_on = is_whole or (isinstance(start, Materialize) and start.source is dest and start.subset == store.subset)
+    others = [user for user, number in dest.uses if not (user in (store, start) or (user is inner and number == k))]
     uses = tuple(user for user in inside.users if isinstance(user, OnSubset) and user.subset_of is inside)
     is_plain = store.subset.has_unit_strides and not store.subset.dropped
     if len(inner.results[k].uses) > 1:
@@ -180,37 +191,19 @@ def _not_written(ctx: TransformContext, outer: Loop, inner: Loop, dest: Value, f
 
 
 def _check_order(ctx: TransformContext, outer: Loop, inner: Loop, found: _Destination) -> None:
-    """Iterations that touch the same elements stay in their order, or add to them in any."""
-    tiles = [(use, compose(found.part, use.subset)) for use in found.uses]
-    written = [tile for use, tile in tiles if isinstance(use, StYield)]
-    inside = {op.var for op in outer.walk() if isinstance(op, Loop | Bind)}
-    for var in (outer.var, inner.var):
-        if all(_are_apart(a, b, var, inside - {var}) for a in written for _, b in tiles):
-            return
-    if not all(map(_accumulates, found.uses)):
-        raise ctx.fail(
-            f"iterations of {outer.name} and {inner.name} depend on each other",
-            op=outer,
-            required="elements that iterations of one of them alone touch, or sums that may be added in any order",
-            found=written[0].text(),
-        )
-
-
-def _are_apart(first: Tile, second: Tile, var: Var, others: set[Var]) -> bool:
-    """Whether tiles of two iterations of a loop share no element, whatever the other loops inside are at."""
-
-    def depends(tile: Tile, dim: int) -> bool:
-        return not others.isdisjoint((*variables(tile.offsets[dim]), *variables(tile.sizes[dim])))
-
-    def without(tile: Tile) -> Tile:
-        offsets, sizes, strides = (
-            tuple(part[dim] for dim in kept) for part in (tile.offsets, tile.sizes, tile.strides)
-        )
-        return Tile(offsets, sizes, strides)
-
-    kept = [dim for dim in range(first.rank) if not depends(first, dim) and not depends(second, dim)]
-    a, b = without(first), without(second)
-    return bool(kept) and disjoint_between_iterations(a, var, None if a == b else b) is True
+    """Iterations that access the same elements stay in their order, or add to them in any."""
+    if all(map(_accumulates, found.uses)):
+        return
+    for first, second in product(found.uses, repeat=2):
+        writes = [use for use in (first, second) if isinstance(use, StYield)]
+        tiles = [compose(found.part, use.subset) for use in (first, second)]
+        if writes and distance(inner, *tiles, later_in=outer).may_be_earlier:
+            raise ctx.fail(
+                f"iterations of {outer.name} and {inner.name} depend on each other",
+                op=outer,
+                required="elements that iterations of one of them alone touch, or sums that may be added in any order",
+                found=compose(found.part, writes[0].subset).text(),
+            )
 
 
 def _accumulates(use: OnSubset) -> bool:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from tcpx.payload.distances import distance
 from tcpx.payload.indexing_maps import index_operands
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation
-from tcpx.payload.iteration_subsets import disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Loop, Materialize, runs_at_most_once
 from tcpx.payload.subsets import Tile, disjoint
 from tcpx.records import frozen
@@ -88,13 +88,12 @@ def note_recomputed(
             if op is producer.parent_op:
                 break
             loops += [op] if isinstance(op, Loop) and not runs_at_most_once(op) else []
-        if is_used_outside or any(disjoint_in_iterations(loop, tile) is not True for loop in loops for tile in shown):
+        if is_used_outside or any(not distance(loop, tile).is_zero for loop in loops for tile in shown):
             ctx.rewriter.set_note(made, RECOMPUTED, producer.name)
 
 
 def _overlap(first: Sequence[Tile], second: Sequence[Tile], loop: Loop) -> bool:
     """Whether iterations of a loop may compute an element for two readers."""
     return any(
-        disjoint(a, b) is not True or disjoint_in_iterations(loop, a, b) is not True
-        for a, b in zip(first, second, strict=True)
+        disjoint(a, b) is not True or not distance(loop, a, b).is_zero for a, b in zip(first, second, strict=True)
     )

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
-from tcpx.payload.iteration_subsets import disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.subsets import Tile, over_iterations
@@ -78,7 +78,7 @@ def _tiles_of_loops(
     joined: Tile | None = tile
     for loop in reversed(loops):
         found.insert(0, joined)
-        if loop.is_parallel and disjoint_in_iterations(loop, joined) is not True:
+        if loop.is_parallel and not distance(loop, joined).is_zero:
             raise ctx.fail(
                 f"iterations of {loop.name} would write the same elements of %{producer.name} at once",
                 op=loop,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcpx.payload.sizes import Dim, Symbol, Var, as_dim, ceildiv, evaluate, floordiv, maximum, minimum, mod
-from tcpx.payload.subsets import Tile, compose, disjoint, disjoint_between_iterations, over_iterations
+from tcpx.payload.sizes import Symbol, Var, as_dim, ceildiv, evaluate, maximum, minimum
+from tcpx.payload.subsets import Tile, compose, disjoint, over_iterations
 
 M, N = Symbol("M"), Symbol("N")
 
@@ -142,73 +141,6 @@ def test_disjoint_symbolic() -> None:
     assert disjoint(second, Tile((step,), (8,))) is True
     assert disjoint(second, Tile((step - 1,), (8,))) is None
     assert disjoint(Tile((), ()), Tile((), ())) is False
-
-
-def iterations(var: Var, sizes: dict[str, int]) -> Iterator[dict[str, int]]:
-    for value in range(evaluate(var.lower, sizes), evaluate(var.upper, sizes), evaluate(var.step, sizes)):
-        yield {**sizes, var.name: value}
-
-
-I = Var("i", 0, M.size(), 6)
-BLOCK = minimum(64, M - Var("b", 0, M.size(), 64))
-J = Var("j", 0, BLOCK, 16)
-S = Symbol("s", lower=1)
-K = Var("k", 0, M.size(), S.size())
-CASES: list[tuple[Var, Dim, Dim, bool | None]] = [
-    (I, I.size(), minimum(6, M - I), True),
-    (I, I.size(), 6, True),
-    (I, I.size(), 7, None),
-    (I, 2 * I, 12, True),
-    (I, 2 * I + N, 13, None),
-    (I, floordiv(I, 6), 1, True),
-    (I, floordiv(I, 3), 2, True),
-    (I, floordiv(I, 6), 2, None),
-    (I, floordiv(I, 12), 1, None),
-    (I, M - I, 6, True),
-    (I, M - I - minimum(6, M - I), minimum(6, M - I), True),
-    (I, mod(I, 12), 6, None),
-    (I, 0, N.size(), None),
-    (J, J.size(), minimum(16, BLOCK - J), True),
-    (J, Var("b", 0, M.size(), 64) + J, minimum(16, BLOCK - J), True),
-    (J, floordiv(J, 16), 1, True),
-    (K, K.size(), minimum(S, M - K), True),
-    (K, floordiv(K, S), 1, True),
-    (Var("i", 0, 4, 4), 0, 5, True),
-    (Var("i", 0, 8, 4), 0, 5, False),
-    (Var("i", 0, 9, 4), Var("i", 0, 9, 4) + N, 5, None),
-    (Var("i", 0, ceildiv(M, 6), 1), 6 * Var("i", 0, ceildiv(M, 6), 1), 6, True),
-]
-
-
-@pytest.mark.parametrize(("var", "offset", "size", "expected"), CASES)
-@pytest.mark.parametrize("position", [0, 1])
-def test_disjoint_between_iterations(var: Var, offset: Dim, size: Dim, expected: bool | None, position: int) -> None:
-    offsets, sizes = [0, 0], [N.size(), N.size()]
-    tile = Tile(
-        tuple(offset if dim == position else o for dim, o in enumerate(offsets)),
-        tuple(size if dim == position else s for dim, s in enumerate(sizes)),
-    )
-    decision = disjoint_between_iterations(tile, var)
-    assert decision is (None if expected is False else expected)
-    assert disjoint_between_iterations(Tile((offset,), (size,)), var) is expected
-    for m, s, b in itertools.product((0, 1, 5, 13, 70), (1, 3), (0, 64)):
-        if decision is not True or b >= max(1, m):
-            continue
-        sets = [indices(tile, at) for at in iterations(var, {"M": m, "N": 2, "s": s, "b": b})]
-        assert all(x.isdisjoint(y) for x, y in itertools.combinations(sets, 2))
-
-
-def test_inner_loop_variables_differ_between_iterations() -> None:
-    inner = Var("ii", 0, minimum(6, M - I), 2)
-    assert disjoint_between_iterations(Tile((I + inner,), (minimum(2, minimum(6, M - I) - inner),)), I) is True
-    assert disjoint_between_iterations(Tile((inner.size(),), (2,)), I) is None
-    overlapping = Var("ii", 0, I + 1, 1)
-    assert disjoint_between_iterations(Tile((I + overlapping,), (1,)), I) is None
-
-
-def test_overlap_in_one_dim_only_is_no_overlap() -> None:
-    assert disjoint_between_iterations(Tile((0, I.size()), (N.size(), 6)), I) is True
-    assert disjoint_between_iterations(Tile((I.size(), 0), (8, N.size())), I) is None
 
 
 # ---------------------------------------------------------------- all iterations of a loop

@@ -6,8 +6,8 @@ on by a slot: nothing is copied.
 
 from collections.abc import Iterator, Sequence
 
+from tcpx.payload.distances import changes_in
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.iteration_subsets import changes_in
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, StYield, full_like, runs_at_most_once, trip_count
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.size_arithmetic import floordiv, maximum, mod

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from tcpx.payload.diagnostics import Direction, ScheduleError
+from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.iteration_subsets import disjoint_in_iterations
 from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, OnSubset, StYield
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import BufferType
@@ -206,7 +206,7 @@ def _is_undefined(value: Value) -> bool:
     index = loop.destinations.index(source)
     return (
         all(store.subset == op.subset for store in loop.yields_to(index))
-        and disjoint_in_iterations(loop, op.subset) is True
+        and distance(loop, op.subset).is_zero
         and _is_undefined(loop.operands[index])
     )
 
