@@ -1,12 +1,12 @@
 """Unrolling: copies of a loop's body, the values it carries handed from copy to copy."""
 
+from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import CloneMap, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Size, Var, variables
-from tcpx.payload.subsets import disjoint
 from tcpx.payload.types import TensorType, VectorType
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.simplification import simplify_in
@@ -84,22 +84,19 @@ def _variables(store: StYield) -> set[Var]:
 
 def _check(ctx: TransformContext, loop: Loop, handed: dict[int, Value | None], factor: int) -> None:
     """Destinations that are not handed on must be written and read at subsets that differ from copy to copy."""
-    var = loop.var
     for k, dest in enumerate(loop.destinations):
         if handed[k] is not None:
             continue
         subsets = [u.subset for u in dest.users if isinstance(u, Materialize | StYield)]
         written = [s.subset for s in loop.yields_to(k)]
-        for copy in range(1, factor):
-            moved = [s.substitute({var: Size.of(var) + copy * var.step}) for s in subsets]
-            if any(disjoint(w, m) is not True for w in written for m in moved):
-                raise ctx.fail(
-                    f"copies of the body of {loop.name} would touch one subset of %{dest.name}",
-                    op=loop,
-                    required="a carried value, or subsets that differ in every iteration",
-                    found=written[0].text() if written else "no yield",
-                    fix=_hoisted_first(ctx, loop, k),
-                )
+        if any(distance(loop, w, s).may_be(1, factor - 1) for w in written for s in subsets):
+            raise ctx.fail(
+                f"copies of the body of {loop.name} would touch one subset of %{dest.name}",
+                op=loop,
+                required="a carried value, or subsets that differ in every iteration",
+                found=written[0].text() if written else "no yield",
+                fix=_hoisted_first(ctx, loop, k),
+            )
 
 
 def _hoisted_first(ctx: TransformContext, loop: Loop, index: int) -> str | None:
