@@ -11,9 +11,9 @@ Three rules, checked for all values that live in one memory:
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
+from tcpx.payload.distances import distance
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.ops.gml_st import Loop, StYield, runs_at_most_once
-from tcpx.payload.sizes import Dim, Var, substitute
+from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.subsets import Tile, disjoint
 from tcpx.records import frozen
 from tcpx.transform.bufferization.effects import Effects, Write
@@ -42,25 +42,10 @@ def shown(op: Operation) -> str:
     return f"%{op.name} ({op.opcode})" if op.name else op.opcode
 
 
-def _apart_in(loop: Loop, read: tuple[Operation, Tile], write: tuple[Operation, Tile]) -> bool:
+def _apart_in(loop: Loop, read: Tile, write: Tile) -> bool:
     """Whether an iteration of a loop reads nothing that one before it writes; in parallel, that another one writes."""
-    pairs = [(read, write), (write, read)] if loop.is_parallel else [(read, write)]
-    later = Var(f"{loop.var.name}~later", loop.var.size() + loop.var.step, loop.var.upper, loop.var.step)
-    return runs_at_most_once(loop) or all(
-        disjoint(_anywhere_in(loop, *last, "later", later), _anywhere_in(loop, *first, "first", loop.var)) is True
-        for last, first in pairs
-    )
-
-
-def _anywhere_in(loop: Loop, op: Operation, tile: Tile, suffix: str, var: Var) -> Tile:
-    """A tile of an operation in an iteration of a loop, of any iteration of the loops inside that: it has variables of
-    its own for them."""
-    inner = [held for held in op.ancestors() if isinstance(held, Loop) and held.is_in(loop) and held is not loop]
-    mapping: dict[Var, Dim] = {loop.var: var.size()}
-    for held in reversed(inner):
-        bounds = (substitute(d, mapping) for d in (held.var.lower, held.var.upper, held.var.step))
-        mapping[held.var] = Var(f"{held.var.name}~{suffix}", *bounds).size()
-    return tile.substitute(mapping)
+    found = distance(loop, write, read)
+    return found.is_zero if loop.is_parallel else not found.may_be_later
 
 
 class Conflicts:
@@ -172,7 +157,7 @@ class Conflicts:
             case Order.SAME if not self.effects.reads_in_step(reader, index, write):
                 return False
             case _:
-                return all(_apart_in(loop, (reader, read_tile), (write.op, written_tile)) for loop in common)
+                return all(_apart_in(loop, read_tile, written_tile) for loop in common)
 
     def _destination(self, storage: Storage, memories: Sequence[Storage]) -> Conflict | None:
         """A write in the body of a loop to its destination that is not on behalf of a yield to it."""
