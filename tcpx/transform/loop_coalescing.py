@@ -6,7 +6,7 @@ from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Symbol, Var, floordiv, mod, not_negative
 from tcpx.payload.subsets import compose
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.loop_order import handed_through, only_loop_in, views_round
+from tcpx.transform.loop_order import check_same_range, handed_through, only_loop_in, views_round
 from tcpx.transform.simplification import simplify_in
 
 
@@ -15,6 +15,7 @@ def coalesce_loops(ctx: TransformContext, outer: Loop) -> Loop:
     and c mod T of the inner one, which has T. The order of iterations is the same; it is parallel if both are. Returns
     it. Raises ScheduleError where the loops are not perfectly nested."""
     inner, rewriter = only_loop_in(ctx, outer), ctx.rewriter
+    check_same_range(ctx, outer, inner)
     found = [handed_through(ctx, outer, inner, number) for number in range(len(outer.destinations))]
     name, count = f"{outer.var.name}.{inner.var.name.rpartition('/')[2]}", not_negative(trip_count(inner))
     var = Var(rewriter.fresh_name(outer, name), 0, not_negative(trip_count(outer)) * count, 1)

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from itertools import product
 
-from tcpx.payload.diagnostics import Direction
+from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, full_like, trip_count
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Var, is_less_equal, variables
+from tcpx.payload.sizes import Dim, Var, floordiv, is_less_equal, maximum, minimum, substitute, variables
 from tcpx.payload.subsets import Tile, compose, over_iterations
 from tcpx.payload.types import TensorType, shape_of, with_shape
 from tcpx.plurals import counted
@@ -38,9 +38,10 @@ def swap(ctx: TransformContext, outer: Loop) -> Loop:
     """Let the loop in `outer` be round it. Returns that loop. Raises ScheduleError where the loops are not perfectly
     nested, or where an iteration might come before one that it depends on."""
     inner = only_loop_in(ctx, outer)
+    first, second = _ranges(ctx, outer, inner)
     found = [_destination(ctx, outer, inner, number) for number in range(len(outer.destinations))]
     rewriter, base = ctx.rewriter, outer.results[0].name.split(".")[0]
-    made = type(inner).over(inner.var, list(outer.operands), Block([("", d.type) for d in outer.destinations]))
+    made = type(inner).over(first, list(outer.operands), Block([("", d.type) for d in outer.destinations]))
     rewriter.insert(made, InsertPoint.before(outer), base)
     starts: list[Value] = []
     for each, dest in zip(found, made.destinations, strict=True):
@@ -50,7 +51,7 @@ def swap(ctx: TransformContext, outer: Loop) -> Loop:
         empty = new.empty(with_shape(dest.type, each.whole.shape))
         start = Materialize.of(dest, each.whole) if each.is_read else empty
         starts.append(rewriter.insert(start, InsertPoint.end(made.body), f"{base}.out").result)
-    within = type(outer).over(outer.var, starts, Block([("", start.type) for start in starts]))
+    within = type(outer).over(second, starts, Block([("", start.type) for start in starts]))
     rewriter.insert(within, InsertPoint.end(made.body), base)
     for each, dest, result in zip(found, made.destinations, within.results, strict=True):
         rewriter.insert(
@@ -67,6 +68,8 @@ def swap(ctx: TransformContext, outer: Loop) -> Loop:
                 )
             rewriter.set_attribute(use, "subset", tile)
             rewriter.set_operand(use, len(use.operands) - 1, dest)
+    if first is not inner.var:
+        rewriter.substitute(list(within.body.ops), {inner.var: first.size(), outer.var: second.size()})
     rewriter.continue_as(outer, within)
     rewriter.continue_as(inner, made)
     rewriter.replace_op(outer, made.results)
@@ -87,7 +90,7 @@ def check_counted(ctx: TransformContext, *loops: Loop) -> None:
 
 
 def only_loop_in(ctx: TransformContext, outer: Loop) -> Loop:
-    """The loop in `outer`, if there is nothing else but what it reads and writes, and its range is one for all."""
+    """The loop in `outer`, if there is nothing else but what it reads and writes."""
     loops = [op for op in outer.body.ops if isinstance(op, Loop)]
     inner = loops[0] if loops else None
     between = next((op for op in outer.body.ops if op is not inner and not _belongs(op, inner)), None)
@@ -107,14 +110,51 @@ def only_loop_in(ctx: TransformContext, outer: Loop) -> Loop:
             required=f"destinations that {outer.name} has, too",
             found=f"%{alone.name}, which nothing in {outer.name} reads",
         )
-    if any(outer.var in variables(d) for d in (inner.var.lower, inner.var.upper, inner.var.step)):
-        raise ctx.fail(
-            f"the range of {inner.name} depends on {outer.name}",
-            op=inner,
-            required=f"bounds without %{outer.var.name}",
-            found=inner.var.text,
-        )
     return inner
+
+
+def check_same_range(ctx: TransformContext, outer: Loop, inner: Loop) -> None:
+    """Raise ScheduleError where the range of a loop depends on the one round it."""
+    if is_stepped_range(inner, outer):
+        raise _range_depends(ctx, outer, inner, f"bounds without %{outer.var.name}")
+
+
+def is_stepped_range(inner: Loop, outer: Loop) -> bool:
+    """Whether the range of a loop depends on the variable of one round it."""
+    return any(outer.var in variables(d) for d in (inner.var.lower, inner.var.upper, inner.var.step))
+
+
+def _range_depends(ctx: TransformContext, outer: Loop, inner: Loop, required: str) -> ScheduleError:
+    return ctx.fail(
+        f"the range of {inner.name} depends on {outer.name}", op=inner, required=required, found=inner.var.text
+    )
+
+
+def _ranges(ctx: TransformContext, outer: Loop, inner: Loop) -> tuple[Var, Var]:
+    """The variables of the loops in the other order: of `inner`, over all that it has in any iteration of `outer`, and
+    of `outer`, over those iterations that have the one of `inner`.
+
+    Bounds that rise by whole steps in each iteration, such as those of a skewed loop or a triangle, give a band.
+    """
+    if not is_stepped_range(inner, outer):
+        return inner.var, outer.var
+    i, j = outer.var, inner.var
+    rises = [substitute(bound, {i: i.size() + i.step}) - bound for bound in (j.lower, j.upper)]
+    match (*rises, j.step):
+        case (int(low), int(high), int(step)) if low >= 0 and high >= 0 and low % step == 0:
+            pass
+        case _:
+            raise _range_depends(
+                ctx, outer, inner, f"bounds that do not depend on %{i.name}, or rise by whole steps with it"
+            )
+    first, last = (substitute(bound, {i: i.lower}) for bound in (j.lower, j.upper))
+    around = Var(j.name, first, last + high * (trip_count(outer) - 1), j.step)
+    begin, end = i.lower, i.upper
+    if high:
+        begin = maximum(begin, i.lower + i.step * (floordiv(around - last, high) + 1))
+    if low:
+        end = minimum(end, i.lower + i.step * (floordiv(around - first, low) + 1))
+    return around, Var(i.name, begin, end, i.step)
 
 
 def _belongs(op: Operation, inner: Loop | None) -> bool:
@@ -142,7 +182,7 @@ def _destination(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -
     may_run_not = is_less_equal(1, trip_count(outer)) is not True
     unset = goes_on or is_undefined(outer.operands[number])
     wholes = [_over(tile, outer.var, shape_of(dest.type), unset or not may_run_not) for tile in tiles]
-    whole = wholes[0] if wholes else None
+    whole = wholes[0] if wholes and not is_stepped_range(inner, outer) else None
     if any(other != whole for other in wholes):
         whole = None
     made = _Destination(store.subset, uses, whole)

@@ -68,7 +68,7 @@ NEST = f"{MM}let i, k = tile(mm, [m: 4, k: 2])\n"
          ("mm/n1 is not directly in the loop before it", "two loops or more, each once and directly in the one before",
           "mm/n1, mm/m1")),
         (CHAIN, f"{R}let i = tile(r, [d0: 6])\nlet j = tile(r, [d0: 2])\nreorder([j, i])",
-         ("the range of r/d02 depends on r/d01", "bounds without %r/d01",
+         ("the range of r/d02 depends on r/d01", "bounds that do not depend on %r/d01, or rise by whole steps with it",
           "%r/d02")),
         (CHAIN, f"{R}{Q}let i = tile(r, [d0: 3])\nfuse(q, into: i)\nlet j = tile(r, [d1: 5])\nreorder([j, i])",
          ("r/d01 has more in it than one loop", "a loop whose body is another loop", "%q")),
@@ -91,6 +91,52 @@ def test_what_is_written_twice_stays_in_its_order() -> None:
     found = refusal(text, both + "reorder([m, j])")
     assert found.message == "%v3 is not written by v3/m1 alone, in tiles that are one for each of its iterations"
     assert found.found == "%v3, which is written to another one, too"
+
+
+def nest(read: str, inner: str = "1 to M", outer: str = "1 to N", write: str = "%i, %j") -> str:
+    """Two loops that hand all of their destination on; the inner one reads one element and writes another."""
+    return f"""\
+func @f(%x: tensor<[N]x[M]xf32>) -> tensor<[N]x[M]xf32> symbols [N: 2..13, M: 2..] {{
+  %r = gml_st.for %i in {outer} (%d = %x) {{
+    %s = gml_st.for %j in {inner} (%e = %d) {{
+      %a = gml_st.materialize(%e) tile [{read}] [1, 1] : tensor<1x1xf32>
+      %b = gml_st.materialize(%x) tile [{write}] [1, 1] : tensor<1x1xf32>
+      %v = tcp.sub(%a, %b) : tensor<1x1xf32>
+      gml_st.yield(%v, %e) tile [{write}] [1, 1]
+    }} : tensor<[N]x[M]xf32>
+    gml_st.yield(%s, %d) tile [0, 0] [N, M]
+  }} : tensor<[N]x[M]xf32>
+  tcp.return(%r)
+}}
+"""
+
+
+V = 'let v = match one "v" in root\nlet j = parent(v)\nlet i = parent(j)\nreorder([j, i])'
+GRIDS = [{"N": n, "M": m} for n in (2, 3, 9) for m in (2, 5, 13)]
+NESTS = {
+    "up": nest("%i - 1, %j"),
+    "left": nest("%i, %j - 1"),
+    "up and left": nest("%i - 1, %j - 1"),
+    "down and right": nest("%i - 1 + 1, %j", "0 to M - 1", "0 to N - 1", "%i + 1, %j"),
+    "steps": nest("%i - 1, %j", "1 to M step 2", "1 to N step 3"),
+    "far to the left": nest("%i, 0"),
+    "a triangle": nest("%i - 1, %j", "0 to %i").replace("M: 2..", "M: 13.."),
+    "a band": nest("%i - 1, %j - %i", "%i to M + %i - 1", write="%i, %j - %i + 1"),
+    "a band of steps": nest("%i - 2, %j - 2 * %i", "2 * %i to M + 2 * %i step 2", "2 to N step 2", "%i, %j - 2 * %i"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_what_iterations_hand_on(name: str) -> None:
+    least = 13 if "M: 13" in NESTS[name] else 2
+    check(NESTS[name], V, [sizes for sizes in GRIDS if sizes["M"] >= least])
+
+
+@pytest.mark.parametrize("read", ["%i - 1, %j + 1", "%i + 1, %j - 1"])
+def test_what_would_come_before_what_it_depends_on(read: str) -> None:
+    found = refusal(nest(read, "1 to M - 1", "1 to N - 1"), V)
+    assert found.message == "iterations of i and j depend on each other"
+    assert found.found == "tile [%i, %j] [1, 1]"
 
 
 def test_what_the_inner_loop_begins_anew() -> None:
