@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 
 from tcpx.payload.bounds import upper_bound
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.disjointness import are_apart
+from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, trip_count
@@ -46,8 +48,7 @@ def fission(ctx: TransformContext, loop: Loop, last: Operation) -> tuple[Loop, L
     rewriter, old = ctx.rewriter, loop.var
     early = _first_part(ctx, loop, last)
     late = [op for op in loop.body.ops if op not in early]
-    written = _destinations_of(ctx, loop, early, last)
-    kept = [k for k in range(len(loop.destinations)) if k not in written]
+    written, kept = _destinations_of(ctx, loop, early, last)
     handed = [v for op in early for v in op.results if any(u.is_in(each) for u in v.users for each in late)]
     computed = _behind_moves(handed, loop)
     stores = {value: store for value in computed if (store := _store_of(value, loop, early)) is not None}
@@ -59,13 +60,18 @@ def fission(ctx: TransformContext, loop: Loop, last: Operation) -> tuple[Loop, L
     stem = re.sub(r"(.*)[1-9][0-9]*", r"\1", old.name.split("~")[0])
     var = Var(rewriter.ordinal_name(loop, stem), old.lower, old.upper, old.step)
     first = _empty_loop(ctx, loop, old, [*(loop.operands[k] for k in written), *buffers])
-    second = _empty_loop(ctx, loop, var, [loop.operands[k] for k in kept])
+    # A destination that both write goes through both.
+    begun = dict(zip(written, first.results, strict=False))
+    second = _empty_loop(ctx, loop, var, [begun.get(k, loop.operands[k]) for k in kept])
     for op in list(loop.body.ops):
         body = first.body if op in early else second.body
         rewriter.move(op, InsertPoint(body, len(body.ops)))
-    for made, chosen in ((first, written), (second, kept)):
-        for k, dest in zip(chosen, made.destinations, strict=False):
-            rewriter.replace_uses(loop.destinations[k], dest)
+    for k, dest in enumerate(loop.destinations):
+        # What a part reads and does not write is there before the first loop, or after it.
+        in_first = first.destinations[written.index(k)] if k in written else loop.operands[k]
+        in_second = second.destinations[kept.index(k)] if k in kept else begun.get(k, loop.operands[k])
+        rewriter.replace_uses(dest, in_first, lambda user: user.is_in(first))
+        rewriter.replace_uses(dest, in_second, lambda user: user.is_in(second))
     places = {value: (first.results[first.destinations.index(s.destination)], s.subset) for value, s in stores.items()}
     for (value, slot), k in zip(slots.items(), range(len(written), len(first.results)), strict=True):
         tile = slot.tile(value, old)
@@ -76,9 +82,9 @@ def fission(ctx: TransformContext, loop: Loop, last: Operation) -> tuple[Loop, L
     for value in handed:
         given = _given(ctx, value, first, second, places, copies)
         rewriter.replace_uses(value, given, lambda user: user.is_in(second))
-    results = dict(zip(written, first.results, strict=False)) | dict(zip(kept, second.results, strict=True))
+    ends = begun | dict(zip(kept, second.results, strict=True))
     rewriter.continue_as(loop, second)
-    rewriter.replace_op(loop, [results[k] for k in range(len(loop.results))])
+    rewriter.replace_op(loop, [ends.get(k, start) for k, start in enumerate(loop.operands)])
     return first, second
 
 
@@ -105,28 +111,48 @@ def _first_part(ctx: TransformContext, loop: Loop, last: Operation) -> Collectio
     return found | dict.fromkeys(stores)
 
 
-def _destinations_of(ctx: TransformContext, loop: Loop, early: Collection[Operation], last: Operation) -> Sequence[int]:
-    """The destinations that the first part writes; each is read and written by one part alone."""
-    found: list[int] = []
+def _destinations_of(
+    ctx: TransformContext, loop: Loop, early: Collection[Operation], last: Operation
+) -> tuple[Sequence[int], Sequence[int]]:
+    """The destinations that the first part writes, and those of the second. A part that only reads one that the other
+    writes has it as a value. No iteration of the first part comes after one of the second that it depends on."""
+    first, second = list[int](), list[int]()
     for k, dest in enumerate(loop.destinations):
-        parts = {any(user.is_in(op) for op in early) for user in dest.users}
-        if len(parts) > 1:
-            raise ctx.fail(
-                f"%{dest.name} is used before and behind %{last.name}",
-                op=loop,
-                required="destinations that one part of the body alone reads and writes",
-                found=f"{counted(len(dest.uses), 'use')} of %{dest.name}",
-            )
-        if True in parts:
-            found.append(k)
-    if len(found) == len(loop.destinations):
+        stores = loop.yields_to(k)
+        in_first, in_second = ([u for u in dest.uses if _is_in_part(u[0], early) is part] for part in (True, False))
+        for use, other in product(in_first, in_second):
+            if not {use[0], other[0]}.isdisjoint(stores) and _would_overtake(loop, use, other):
+                raise ctx.fail(
+                    f"%{dest.name} is used before and behind %{last.name}",
+                    op=loop,
+                    required="destinations that one part of the body alone reads and writes, or of which the first part"
+                    " needs nothing that the second wrote in an iteration before",
+                    found=f"{counted(len(dest.uses), 'use')} of %{dest.name}",
+                )
+        first += [k] if any(op in stores for op, _ in in_first) else []
+        second += [k] if any(op in stores for op, _ in in_second) or not in_first else []
+    if not second:
         raise ctx.fail(
             f"nothing is left of {loop.name} behind %{last.name}",
             op=last,
             required="an operation behind which the loop writes something",
             found="all that it writes is written before",
         )
-    return found
+    return first, second
+
+
+def _is_in_part(op: Operation, part: Collection[Operation]) -> bool:
+    return any(op.is_in(each) for each in part)
+
+
+def _would_overtake(loop: Loop, use: tuple[Operation, int], other: tuple[Operation, int]) -> bool:
+    """Whether a use of a destination may come after another one that accesses the same elements: in a later iteration,
+    or behind it in one."""
+    tiles = [op.subset if isinstance(op, StYield) else op.part_read(index) for op, index in (other, use)]
+    if tiles[0] is None or tiles[1] is None:
+        return True
+    places = [next(a for a in (op, *op.ancestors()) if a.parent is loop.body).order for op, _ in (other, use)]
+    return distance(loop, tiles[0], tiles[1]).may_be(0 if places[0] < places[1] else 1, None)
 
 
 def _only_moves(op: Operation, loop: Loop) -> bool:

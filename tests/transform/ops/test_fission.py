@@ -94,3 +94,54 @@ def test_vectors_that_are_written_are_not_read_back() -> None:
     found = refusal(text, body + "vectorize(i)\nlet j, k = fission(i, after: q)")
     assert found.message == "%q is not handed from one loop to the other"
     assert found.fix == "do this before `vectorize`"
+
+
+def sweep(read: str, write: str, other: str = "%d") -> str:
+    """A loop that writes one element, and then reads one and writes another."""
+    return f"""\
+func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xf32>) symbols [N: 4..] {{
+  %r, %s = gml_st.for %i in 1 to N - 2 step 1 (%d = %x, %e = %y) {{
+    %a = gml_st.materialize(%e) tile [%i + 1] [1] : tensor<1xf32>
+    %v = tcp.mul(%a, %a) : tensor<1xf32>
+    gml_st.yield(%v, %d) tile [%i] [1]
+    %b = gml_st.materialize(%d) tile [{read}] [1] : tensor<1xf32>
+    %w = tcp.add(%b, %b) : tensor<1xf32>
+    gml_st.yield(%w, {other}) tile [{write}] [1]
+  }} : tensor<[N]xf32>, tensor<[N]xf32>
+  tcp.return(%r, %s)
+}}
+"""
+
+
+SPLIT = 'let v = match one "v" in root\nlet a, b = fission(parent(v), after: v)'
+SWEEPS = {
+    "what an iteration before wrote": sweep("%i - 1", "%i", "%e"),
+    "what the iteration wrote": sweep("%i", "%i", "%e"),
+    "both write one, and the second what is done with": sweep("%i - 1", "%i - 1"),
+    "a destination that is only read": sweep("%i - 1", "%i - 1"),
+}
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_destination_of_both(name: str) -> None:
+    done = check(SWEEPS[name], SPLIT, [{"N": n} for n in (4, 5, 13)])
+    assert len([op for op in done.module.main.body.ops if isinstance(op, Loop)]) == 2
+
+
+def test_kernels_of_sweeps() -> None:
+    check_kernels({name: (text, SPLIT) for name, text in SWEEPS.items()}, [{"N": n} for n in (4, 13)])
+
+
+@pytest.mark.parametrize(
+    ("payload", "name"),
+    [
+        (sweep("%i + 1", "%i", "%e"), "d"),  # it would read what the first loop writes later
+        (sweep("%i - 1", "%i + 2", "%e"), "e"),  # the first part would read before that is written
+        (sweep("%i - 1", "%i + 1"), "d"),  # the first part would be the last to write
+    ],
+)
+def test_what_would_be_overtaken(payload: str, name: str) -> None:
+    found = refusal(payload, SPLIT)
+    assert found.message == f"%{name} is used before and behind %v"
+    assert found.required is not None
+    assert found.required.endswith("the first part needs nothing that the second wrote in an iteration before")
