@@ -252,10 +252,10 @@ def over_iterations(tile: Tile, var: Var, shape: Sequence[Dim]) -> Tile | None:
     if not stepped:
         return tile if runs else None
     dim, *others = stepped
-    falls = direction(tile.offsets[dim] + tile.sizes[dim], var, _sign) == -1
+    falls = direction(tile.offsets[dim] + tile.sizes[dim], var, sign_of) == -1
     # Where indices fall, their negatives rise.
     offset, end = (-tile.offsets[dim] - tile.sizes[dim], 0) if falls else (tile.offsets[dim], shape[dim])
-    if others or direction(offset, var, _sign) != 1:
+    if others or direction(offset, var, sign_of) != 1:
         return None
     start, behind, following = (substitute(offset, {var: v}) for v in (var.lower, var.upper, var.size() + var.step))
     # Seen from where an iteration starts. In the last one, `to_behind` is not above `step`.
@@ -282,7 +282,8 @@ def _all_hold(*pairs: tuple[Dim, Dim]) -> bool:
     return all(is_less_equal(a, b) is True for a, b in pairs)
 
 
-def _sign(d: Dim) -> int | None:
+def sign_of(d: Dim) -> int | None:
+    """1 for a size that provably is not negative, -1 for one that is not positive, None where nothing proves it."""
     return 1 if is_less_equal(0, d) is True else -1 if is_less_equal(d, 0) is True else None
 
 

@@ -29,9 +29,9 @@ def coalesce_loops(ctx: TransformContext, outer: Loop) -> Loop:
     moved = [*views_round(outer), *inner.body.ops]
     for op in moved:
         rewriter.move(op, InsertPoint(body, len(body.ops)))
-    for (store, uses, _), dest in zip(found, made.destinations, strict=True):
-        for use in uses:
-            rewriter.set_attribute(use, "subset", compose(store.subset, use.subset))
+    for each, dest in zip(found, made.destinations, strict=True):
+        for use in each.uses:
+            rewriter.set_attribute(use, "subset", compose(each.store.subset, use.subset))
             rewriter.set_operand(use, len(use.operands) - 1, dest)
     quotient, rest = floordiv(var.size(), divisor), mod(var.size(), divisor)
     at: dict[Symbol | Var, Dim] = {

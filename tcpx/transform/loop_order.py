@@ -28,10 +28,8 @@ class _Destination:
     part: Tile
     uses: tuple[OnSubset, ...]
     whole: Tile | None
-
-    @property
-    def is_read(self) -> bool:
-        return any(not isinstance(use, StYield) for use in self.uses)
+    is_read: bool
+    """Whether the loops read it, or may leave it as it is."""
 
 
 def swap(ctx: TransformContext, outer: Loop) -> Loop:
@@ -177,42 +175,64 @@ def views_round(outer: Loop) -> list[Operation]:
 def _destination(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -> _Destination:
     """What the loops write to one destination, if they may do so in the other order."""
     dest = outer.destinations[number]
-    store, uses, goes_on = handed_through(ctx, outer, inner, number)
-    tiles = [replace(compose(store.subset, use.subset), dropped=()) for use in uses]
+    given = handed_through(ctx, outer, inner, number)
+    tiles = [replace(compose(given.store.subset, use.subset), dropped=()) for use in given.uses]
     may_run_not = is_less_equal(1, trip_count(outer)) is not True
-    unset = goes_on or is_undefined(outer.operands[number])
+    unset = given.goes_on or is_undefined(outer.operands[number])
     wholes = [_over(tile, outer.var, shape_of(dest.type), unset or not may_run_not) for tile in tiles]
     whole = wholes[0] if wholes and not is_stepped_range(inner, outer) else None
     if any(other != whole for other in wholes):
         whole = None
-    made = _Destination(store.subset, uses, whole)
+    # Without an iteration of what is the inner loop then, nothing is written.
+    is_left = given.goes_on and may_run_not and not any(outer.var in variables(d) for t in tiles for d in t.offsets)
+    is_read = is_left or any(not isinstance(use, StYield) for use in given.uses)
+    made = _Destination(given.store.subset, given.uses, whole, is_read)
     _check_order(ctx, outer, inner, made)
     return made
 
 
-def handed_through(
-    ctx: TransformContext, outer: Loop, inner: Loop, number: int
-) -> tuple[StYield, tuple[OnSubset, ...], bool]:
-    """What yields the result of `inner` to a destination of `outer`, what reads and writes parts of that in `inner`,
-    and whether it goes on from what is there. Raises ScheduleError where something else touches it."""
+@frozen
+class Handed:
+    """A destination that a loop hands to one inside, which reads and writes parts of it."""
+
+    store: StYield
+    """What yields the result of the inner loop to it."""
+    number: int
+    """Which destination of the inner loop."""
+    uses: tuple[OnSubset, ...]
+    """What reads and writes the parts in the inner loop."""
+    goes_on: bool
+    """Whether the inner loop goes on from what is there, or writes from nothing."""
+
+
+def handed_through(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -> Handed:
+    """How a destination of `outer` gets to `inner`. Raises ScheduleError where something else touches it."""
+    found = handed(outer, inner, number)
+    if isinstance(found, str):
+        raise _not_written(ctx, outer, inner, outer.destinations[number], found)
+    return found
+
+
+def handed(outer: Loop, inner: Loop, number: int) -> Handed | str:
+    """How a destination of `outer` gets to `inner`, or what else touches it."""
     dest, stores = outer.destinations[number], outer.yields_to(number)
     store = stores[0] if len(stores) == 1 else None
     if store is None or not isinstance(dest.type, TensorType) or store.value.defining_op is not inner:
-        raise _not_written(ctx, outer, inner, dest, f"{counted(len(stores), 'yield')} to %{dest.name}: {dest.type}")
+        return f"{counted(len(stores), 'yield')} to %{dest.name}: {dest.type}"
     k = inner.results.index(store.value)
     start, inside = inner.operands[k].defining_op, inner.destinations[k]
     is_whole = inner.operands[k] is dest and store.subset.is_full(shape_of(dest.type))
     goes_on = is_whole or (isinstance(start, Materialize) and start.source is dest and start.subset == store.subset)
-    others = [user for user, number in dest.uses if not (user in (store, start) or (user is inner and number == k))]
+    others = [user for user, index in dest.uses if user not in (store, start) and (user is not inner or index != k)]
     uses = tuple(user for user in inside.users if isinstance(user, OnSubset) and user.subset_of is inside)
     is_plain = store.subset.has_unit_strides and not store.subset.dropped
     if len(inner.results[k].uses) > 1:
-        raise _not_written(ctx, outer, inner, dest, f"%{store.value.name}, which is written to another one, too")
+        return f"%{store.value.name}, which is written to another one, too"
     if others or len(uses) < len(inside.uses) or not is_plain or not (goes_on or is_undefined(inner.operands[k])):
-        raise _not_written(ctx, outer, inner, dest, f"%{inner.operands[k].name}, which {inner.name} goes on from")
+        return f"%{inner.operands[k].name}, which {inner.name} goes on from"
     if not goes_on and any(not isinstance(use, StYield) for use in uses):
-        raise _not_written(ctx, outer, inner, dest, f"%{inside.name}, which {inner.name} reads")
-    return store, uses, goes_on
+        return f"%{inside.name}, which {inner.name} reads"
+    return Handed(store, k, uses, goes_on)
 
 
 def _over(tile: Tile, var: Var, shape: tuple[Dim, ...], unset: bool) -> Tile | None:

@@ -34,14 +34,14 @@ def skew(ctx: TransformContext, inner: Loop, factor: int | None) -> None:
             required="steps that are numbers",
             found=f"{to_text(i.step)} and {to_text(j.step)}",
         )
-    given = factor if factor is not None else _least_factor(ctx, outer, inner)
-    slope, rest = divmod(given * j.step, i.step)
-    if rest or not 1 <= given <= MOST:
+    later = factor if factor is not None else _least_factor(ctx, outer, inner)
+    slope, rest = divmod(later * j.step, i.step)
+    if rest or not 1 <= later <= MOST:
         raise ctx.fail(
-            f"{inner.name} cannot begin {given} iterations later in each of {outer.name}",
+            f"{inner.name} cannot begin {later} iterations later in each of {outer.name}",
             op=inner,
             required=f"a factor in 1..{MOST}" + f", which makes {j.step} a multiple of {i.step}" * (i.step > 1),
-            found=str(given),
+            found=str(later),
         )
     begin: Dim = slope * (Size.of(i) - i.lower)
     var = Var(j.name, j.lower + begin, j.upper + begin, j.step)
@@ -54,9 +54,9 @@ def _least_factor(ctx: TransformContext, outer: Loop, inner: Loop) -> int:
     those of `outer` are independent within one of these."""
     found = 0
     for number in range(len(outer.destinations)):
-        store, uses, _ = handed_through(ctx, outer, inner, number)
-        for first, second in product(uses, repeat=2):
-            tiles = [compose(store.subset, use.subset) for use in (first, second)]
+        given = handed_through(ctx, outer, inner, number)
+        for first, second in product(given.uses, repeat=2):
+            tiles = [compose(given.store.subset, use.subset) for use in (first, second)]
             if not any(isinstance(use, StYield) for use in (first, second)):
                 continue
             behind = distance(inner, tiles[0], tiles[1], later_in=outer)

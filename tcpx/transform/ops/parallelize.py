@@ -18,6 +18,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.narrowing import narrow
 
 
 @register
@@ -133,6 +134,8 @@ def _check(ctx: TransformContext, loop: Loop) -> None:
                 found=f"%{dest.name}: {dest.type}",
             )
         overlap = overlapping_yields(loop, index)
+        if overlap is not None and narrow(ctx.rewriter, loop, index):
+            overlap = overlapping_yields(loop, index)
         if overlap is not None:
             first, second, within = overlap
             places = dict.fromkeys((first.subset.text(), second.subset.text()))
