@@ -17,6 +17,7 @@ PAYLOADS = {name: text for kind, name, text in BLOCKS if kind == "tcp"}
 SCHEDULES = {name: text for kind, name, text in BLOCKS if kind == "tcps"}
 SIZES = {
     "stencil": {"H": 9, "W": 37, "T": 3},
+    "sweep": {"H": 9, "W": 37},
     "conv": {"N": 1, "H": 5, "W": 11},
     "reduction": {"M": 3, "N": 71},
     "scan": {"T": 11, "N": 67},

@@ -410,13 +410,17 @@ class RandomSchedule:
         even = [each for each in found if isinstance(each[3], int) and each[3] > 1 and each[3] % 2 == 0]
         if found:
             jams = bool(even) and self.counts.by_transform["unroll_and_jam"] <= self.counts.by_transform["reorder"]
+            skews = not jams and self.counts.by_transform["skew"] <= self.counts.by_transform["reorder"]
             name, outer, inner, _ = self.random.choice(even if jams else found)
             loops = self._fresh("t"), self._fresh("t")
-            sizes = f"[{outer}: {1 if jams else self.random.choice(TILES)}, {inner}: {self.random.choice(TILES)}]"
+            size = self.random.choice(TILES)
+            sizes = f"[{outer}: {1 if jams or skews else self.random.choice(TILES)}, {inner}: {size}]"
             self._given("tile", f"let {', '.join(loops)} = tile({name}, {sizes})")
             if jams:
                 self._given("unroll_and_jam", f"unroll_and_jam({loops[0]}, factor: 2)")
             else:
+                if skews:
+                    self._given("skew", f"skew({loops[1]}, factor: {self.random.choice((1, 2))})")
                 self._given("reorder", f"reorder([{loops[1]}, {loops[0]}])")
 
     def _invariants(self) -> None:
@@ -599,7 +603,7 @@ LED = (
     Led(RandomSchedule._sums_of_turned, ("cancel_transposes",), every=40),
     Led(RandomSchedule._layers, ("clone",), every=20),
     Led(RandomSchedule._invariants, ("hoist", "licm"), every=40),
-    Led(RandomSchedule._two_loops, ("unroll_and_jam", "reorder"), every=40),
+    Led(RandomSchedule._two_loops, ("unroll_and_jam", "reorder", "skew"), every=40),
     Led(RandomSchedule._two_parts, ("fission",), every=40),
     Led(RandomSchedule._one_index, ("fold_unit_dims",), every=40),
     Led(RandomSchedule._one_loop, ("coalesce",), every=20),

@@ -34,7 +34,7 @@ AROUND = "language 1\nschedule s(root: func) {\n  optional outline_repeats(root,
 class Skew(Transform):
     """Make the result of an operation a hundredth larger."""
 
-    name = "skew"
+    name = "tilt"
     category = Category.CLEANUP_AND_LOWERING
     parameters = (Parameter("x", OP),)
     marks = False
@@ -45,14 +45,14 @@ class Skew(Transform):
         users = [user for user, _ in value.uses]
         at = InsertPoint.after(op)
         factor = ctx.rewriter.insert(Fill([], [value.type], {"value": 1.01}), at, "factor")
-        made = ctx.rewriter.insert(Mul([value, factor.result], [value.type]), InsertPoint.after(factor), "skewed")
+        made = ctx.rewriter.insert(Mul([value, factor.result], [value.type]), InsertPoint.after(factor), "tilted")
         ctx.rewriter.replace_uses(value, made.result, lambda user: user in users)
         return ()
 
 
 @pytest.fixture
-def skew() -> Iterator[None]:
-    """Schedules may say `skew(x)` for the length of a test."""
+def tilt() -> Iterator[None]:
+    """Schedules may say `tilt(x)` for the length of a test."""
     declaration.transforms()
     declaration.register(Skew)
     yield
@@ -104,29 +104,29 @@ def test_a_wrong_weight(path: Path, arrays: dict[str, Any], against: str) -> Non
     assert "3 of 48 elements; the largest deviation is 0." in diagnostic.render()
 
 
-@pytest.mark.usefixtures("skew")
+@pytest.mark.usefixtures("tilt")
 def test_a_wrong_step(path: Path, arrays: dict[str, Any]) -> None:
-    program = schedule('for x in match any op in root where name == "model/h0/Tanh" { skew(x) }')
+    program = schedule('for x in match any op in root where name == "model/h0/Tanh" { tilt(x) }')
     found = tcpx.onnx.bisect(tcpx.onnx.load(path), arrays, program, against="evaluator", target="generic")
     assert found.wrong is not None
     assert found.kernels <= 6
     assert found.wrong.operation.name == "model/h0/Tanh"
     assert found.wrong.function == "layers.model_h1_Tanh"
     assert found.wrong.step is not None
-    assert found.wrong.step.step.transform == "skew"
+    assert found.wrong.step.step.transform == "tilt"
     diagnostic = found.diagnostic()
     assert diagnostic is not None
     shown = diagnostic.render()
     assert "%model/h0/Tanh of @layers" in shown
     assert "the compiled kernel computes it wrong, from operands that are right" in shown
     assert "<schedule>:4:" in shown
-    assert "`skew(x)`, changes the numbers" in shown
+    assert "`tilt(x)`, changes the numbers" in shown
 
 
-@pytest.mark.usefixtures("skew")
+@pytest.mark.usefixtures("tilt")
 def test_in_the_shell(path: Path, arrays: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     text = path.with_suffix(".tcps")
-    text.write_text(AROUND.replace("STEP", '  for x in match any op in root where name == "model/y/Neg" { skew(x) }\n'))
+    text.write_text(AROUND.replace("STEP", '  for x in match any op in root where name == "model/y/Neg" { tilt(x) }\n'))
     np.save(path.with_name("x.npy"), arrays["x"])
     given = ["bisect", str(path), "-s", str(text), "--target", "generic", "--input", f"x={path.with_name('x.npy')}"]
     assert execute([*given, "--against", "onnx"]) == 1
@@ -146,12 +146,12 @@ def test_in_the_shell(path: Path, arrays: dict[str, Any], capsys: pytest.Capture
     assert "--against ort needs a model" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("skew")
+@pytest.mark.usefixtures("tilt")
 def test_a_schedule_that_needs_the_whole(path: Path, arrays: dict[str, Any]) -> None:
     """It names an operation that parts of the model do not have: the whole is compiled, with values on the way."""
     program = schedule(
         'let last = match one op in root where name == "model/y/Neg"\n'
-        '  for x in match any op in root where name == "model/p4/MatMul" { skew(x) }'
+        '  for x in match any op in root where name == "model/p4/MatMul" { tilt(x) }'
     )
     found = tcpx.onnx.bisect(tcpx.onnx.load(path), arrays, program, against="evaluator", target="generic")
     assert found.wrong is not None

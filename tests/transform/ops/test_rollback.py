@@ -14,17 +14,20 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tcpx.transform.declaration import transforms
+from tests.transform.ops.test_fission import SWEEPS
 from tests.transform.ops.test_merge import PAIR as TWO_PRODUCTS
+from tests.transform.ops.test_parallelize import ROWS as ROWS_OF_A_WHOLE
 from tests.transform.ops.test_peel import Y
 from tests.transform.ops.test_recognize_mask import ROWS as ROWS_OF_MASKS
 from tests.transform.ops.test_recognize_mask import payload as masked
 from tests.transform.ops.test_reduce_first import LAST
+from tests.transform.ops.test_skew import SEIDEL
 from tests.transform.ops.test_trim import BEHIND, PADDED, ROWS_IN_TILES
 from tests.transform.ops.test_winograd import ROWS as CONVOLUTION
 from tests.transform.payloads import INTEGERS, MM, RELU, SOFTMAX, run
 
 ROWS = Path(__file__).parents[1] / "micro_kernels.yaml"
-R = 'let r = match one "r" in root\n'
+R, V = (f'let {name} = match one "{name}" in root\n' for name in "rv")
 NEST = "let kc = tile(mm, [k: 4])\nlet j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet k = tile(mm, [k: 1])\n"
 DEAD = RELU.replace(
     "  tcp.return",
@@ -225,6 +228,14 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "fold_offset": (BYTES, MM, "fold_offset(mm.rhs)"),
     "shift_factor": (INTEGERS, MM, "shift_factor(mm.lhs, by: 128, to: ui8)"),
     "interchange": (RELU, MM, "interchange(mm, [k, m, n])"),
+    "skew": (RELU, MM + "let k, i = tile(mm, [k: 4, m: 6])\n", "skew(i, factor: 2)"),
+    "reorder a band": (SEIDEL, V + "skew(parent(v))\n", "reorder([parent(v), parent(parent(v))])"),
+    "parallelize rows of a whole": (ROWS_OF_A_WHOLE["left"], "", 'parallelize(parent(parent(match one "v" in root)))'),
+    "fission of a sweep": (
+        SWEEPS["what an iteration before wrote"],
+        'let v = match one "v" in root\n',
+        "fission(parent(v), after: v)",
+    ),
     "trim of padding": (PADDED, Y + "let t = tile(y, [h: 1])\nlet k = tile(y, [k: 1])\n", "trim(k, y)"),
     "trim": (BEHIND, ROWS_IN_TILES, "trim(i, m)"),
     "assign_layout": (WINDOWS, "", "assign_layout(root)"),
