@@ -236,15 +236,7 @@ def _limit_in_dim(var: Var, gap: Dim, slope: Dim, extent: Dim, other: Dim, strid
         return NEVER
     above, below = extent - gap, other + gap
     if not isinstance(slope, int):
-        rises = is_less_equal(0, slope) is True
-        rise = slope if rises else -slope
-        ends, begins = (above, below) if rises else (below, above)
-        if not rises and is_less_equal(slope, 0) is not True:
-            return ANY
-        return Distance(
-            0 if var not in variables(gap) and is_less_equal(begins, rise) is True else None,
-            0 if is_less_equal(ends, rise) is True else None,
-        )
+        return _limit_by_sign(var, gap, slope, above, below)
     most, least = upper_bound(above), _upper_bound_in_any(var, gap, other)
     if slope == 0:
         return NEVER if (most is not None and most <= 0) or (least is not None and least <= 0) else ANY
@@ -253,6 +245,21 @@ def _limit_in_dim(var: Var, gap: Dim, slope: Dim, extent: Dim, other: Dim, strid
     if slope < 0:
         low, high = (None if high is None else -high), (None if low is None else -low)
     return Distance(None if low is None else -(-low // abs(slope)), None if high is None else high // abs(slope))
+
+
+def _limit_by_sign(var: Var, gap: Dim, slope: Dim, above: Dim, below: Dim) -> Distance:
+    """The distances where it is only known which way the intervals move: none on a side on which one step is enough."""
+    # `below` has the extent in the other iteration: with the gap in this one, it is compared for all of them.
+    is_below_known = var not in variables(gap)
+    if is_less_equal(0, slope) is True:
+        is_earlier = not (is_below_known and is_less_equal(below, slope) is True)
+        is_later = is_less_equal(above, slope) is not True
+    elif is_less_equal(slope, 0) is True:
+        is_earlier = is_less_equal(above, -slope) is not True
+        is_later = not (is_below_known and is_less_equal(below, -slope) is True)
+    else:
+        return ANY
+    return Distance(None if is_earlier else 0, None if is_later else 0)
 
 
 def _upper_bound_in_any(var: Var, gap: Dim, other: Dim) -> int | None:

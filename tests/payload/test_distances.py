@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -147,6 +148,36 @@ def test_distances(
             assert found[0].within(int(apart[0]), int(apart[0])).exact == apart[0]
             if apart[0] > 0:
                 assert later.within(int(apart[1]), int(apart[1])).exact == apart[1]
+
+
+def random_tile(chance: random.Random) -> Tile:
+    """A tile of one dim in terms of a loop with a symbolic step, and of one inside."""
+    offset = (
+        chance.choice((-2, -1, 0, 1, 1, 2)) * K + chance.choice((0, 0, 1, 2)) * KK + chance.choice((-1, 0, 0, 1)) * S
+    )
+    size = chance.choice((1, 2, S.size(), minimum(S, M - K), mod(K, 3), M.size()))
+    return Tile((offset + chance.randint(-2, 2),), (size,), (chance.choice((1, 1, 2, -1)),))
+
+
+KK = Var("kk", 0, minimum(S, M - K), 1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_tiles_of_a_symbolic_step(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(25):
+        tiles = random_tile(chance), random_tile(chance)
+        loops = nest(K, KK)
+        outer = distance(loops[0], tiles[0], tiles[1])
+        later = distance(loops[1], tiles[0], tiles[1], later_in=loops[0])
+        for m, s in itertools.product((0, 1, 4, 7), (1, 2, 3)):
+            runs = [at for o in iterations(K, {"M": m, "s": s}) for at in iterations(KK, o)]
+            for a, b in itertools.product(runs, repeat=2):
+                if not indices(tiles[0], a).isdisjoint(indices(tiles[1], b)):
+                    apart = (b["k"] - a["k"]) // s
+                    assert outer.may_be(apart, apart), (tiles, outer, a, b)
+                    if apart > 0:
+                        assert later.may_be(b["kk"] - a["kk"], b["kk"] - a["kk"]), (tiles, later, a, b)
 
 
 def test_texts() -> None:
