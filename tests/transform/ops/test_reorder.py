@@ -120,6 +120,7 @@ NESTS = {
     "down and right": nest("%i - 1 + 1, %j", "0 to M - 1", "0 to N - 1", "%i + 1, %j"),
     "steps": nest("%i - 1, %j", "1 to M step 2", "1 to N step 3"),
     "far to the left": nest("%i, 0"),
+    "written alone, perhaps never": nest("0, %j", outer="1 to N - 1", write="0, %j").replace("(%e) tile", "(%x) tile"),
     "a triangle": nest("%i - 1, %j", "0 to %i").replace("M: 2..", "M: 13.."),
     "a band": nest("%i - 1, %j - %i", "%i to M + %i - 1", write="%i, %j - %i + 1"),
     "a band of steps": nest("%i - 2, %j - 2 * %i", "2 * %i to M + 2 * %i step 2", "2 to N step 2", "%i, %j - 2 * %i"),
