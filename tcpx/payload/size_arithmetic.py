@@ -1,10 +1,13 @@
 """Constructors of sizes that simplify with what bounds and divisors prove."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from math import gcd
+from operator import le
+from typing import Final
 
 from tcpx.payload.bounds import is_less, is_less_equal, known_divisor, lower_bound, upper_bound
 from tcpx.payload.proof_form import divide
+from tcpx.payload.sampled_sizes import corners, samples
 from tcpx.payload.size_expressions import (
     CeilDiv,
     Dim,
@@ -22,6 +25,48 @@ from tcpx.payload.size_expressions import (
     make,
     to_text,
 )
+from tcpx.payload.size_traversal import evaluate, variables
+
+FEW: Final = 4
+"""Sizes of an extremum whose pairs are compared by proofs alone."""
+
+
+class Comparisons:
+    """Which sizes are proved not to exceed which others: no pair is looked at twice, and none has a proof that is
+    refuted by samples. Most pairs of many sizes are incomparable, and a proof that fails takes longest."""
+
+    __slots__ = ("_decided", "_samples", "_values")
+
+    def __init__(self, sizes: Sequence[Dim]) -> None:
+        """Of sizes without loop variables, and any others over the same symbols."""
+        self._samples = (*corners(sizes), *samples(sizes))
+        self._values: dict[Dim, tuple[int, ...]] = {}
+        self._decided: dict[tuple[Dim, Dim], bool] = {}
+
+    def is_below(self, a: Dim, b: Dim) -> bool:
+        """Whether `a <= b` is proved."""
+        decided = self._decided.get((a, b))
+        if decided is None:
+            may_hold = all(map(le, self._at_samples(a), self._at_samples(b)))
+            decided = self._decided[a, b] = may_hold and _is_below(a, b)
+        return decided
+
+    def _at_samples(self, size: Dim) -> tuple[int, ...]:
+        known = self._values.get(size)
+        if known is None:
+            known = self._values[size] = self._computed(size)
+        return known
+
+    def _computed(self, size: Dim) -> tuple[int, ...]:
+        """Offsets are sums with the largest of others, nested as deep as items are many."""
+        match size:
+            case Size(terms=(((Max(args=args),), 1),), constant=0):
+                return tuple(map(max, *map(self._at_samples, args)))
+            case Size(terms=((_, _), _, *_)):
+                parts = [self._at_samples(make({monomial: c}, 0)) for monomial, c in size.terms]
+                return tuple(size.constant + sum(values) for values in zip(*parts, strict=True))
+            case _:
+                return tuple([evaluate(size, sample) for sample in self._samples])
 
 
 def floordiv(a: Operand, b: Operand) -> Dim:
@@ -91,15 +136,16 @@ def align_up(a: Operand, b: Operand) -> Dim:
 
 def minimum(first: Operand, *others: Operand) -> Dim:
     """The smallest of sizes; those proved not below another one are left out."""
-    return _extremum(Min, (first, *others), lambda a, b: is_less_equal(a, b) is True)
+    return _extremum(Min, (first, *others))
 
 
-def maximum(first: Operand, *others: Operand) -> Dim:
-    """The largest of sizes; those proved not above another one are left out."""
-    return _extremum(Max, (first, *others), lambda a, b: is_less_equal(b, a) is True)
+def maximum(first: Operand, *others: Operand, comparisons: Comparisons | None = None) -> Dim:
+    """The largest of sizes; those proved not above another one are left out. `comparisons` are those of earlier calls
+    with the same sizes."""
+    return _extremum(Max, (first, *others), comparisons)
 
 
-def _extremum(kind: type[Extremum], given: Iterable[Operand], precedes: Callable[[Dim, Dim], bool]) -> Dim:
+def _extremum(kind: type[Extremum], given: Iterable[Operand], comparisons: Comparisons | None = None) -> Dim:
     flat: list[Dim] = []
     for arg in map(as_dim, given):
         match arg:
@@ -107,11 +153,22 @@ def _extremum(kind: type[Extremum], given: Iterable[Operand], precedes: Callable
                 flat += inner.args
             case _:
                 flat.append(arg)
+    if comparisons is None and len(flat) > FEW and not any(map(variables, flat)):
+        comparisons = Comparisons(flat)
+    is_below = _is_below if comparisons is None else comparisons.is_below
+
+    def precedes(a: Dim, b: Dim) -> bool:
+        return is_below(a, b) if kind is Min else is_below(b, a)
+
     kept: list[Dim] = []
     for arg in flat:
         if not any(precedes(other, arg) for other in kept):
             kept = [*(other for other in kept if not precedes(arg, other)), arg]
     return kept[0] if len(kept) == 1 else kind(tuple(kept)).size()
+
+
+def _is_below(a: Dim, b: Dim) -> bool:
+    return is_less_equal(a, b) is True
 
 
 def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:

@@ -13,13 +13,14 @@ where it wastes most.
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, inf
-from random import Random
 from typing import Final
 
 from tcpx.payload.facts import Facts, facts_in
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.memory import Alloc, View
+from tcpx.payload.sampled_sizes import samples
+from tcpx.payload.size_arithmetic import Comparisons
 from tcpx.payload.size_expressions import total
 from tcpx.payload.sizes import (
     Dim,
@@ -50,9 +51,6 @@ MOST_COMPARED: Final = 4_000_000
 """Of so many pairs of items in all placements; with more, items are placed again twice."""
 MOST_ALTERNATIVES: Final = 12
 """Sizes of which it is not known which is the largest, up to which each is compared by itself."""
-_POWERS: Final = (0, 4, 7, 10, 13)
-_DRAWN: Final = 5
-_LARGE: Final = 2**13
 
 
 @frozen
@@ -162,7 +160,9 @@ class _Planner:
 def _stack(items: Sequence[_Item]) -> tuple[Dim, Dim, list[Dim]]:
     """Bytes that items need, how many of them are live at once, and the offset of each item."""
     before = list(_live_before(items))
-    live = _largest([total(items[k].memory.live for k in (here, *others)) for here, others in enumerate(before)])
+    comparisons = Comparisons([size for item in items for size in (item.memory.size, item.memory.live)])
+    together = [total(items[k].memory.live for k in (here, *others)) for here, others in enumerate(before)]
+    live = _largest(together, comparisons)
     sizes = [pitch(item.memory.size) for item in items]
     beside = [list(others) for others in before]
     for here, others in enumerate(before):
@@ -171,9 +171,9 @@ def _stack(items: Sequence[_Item]) -> tuple[Dim, Dim, list[Dim]]:
     offsets: list[Dim] = [0] * len(items)
     ends: dict[int, list[Dim]] = {}
     for here in _best_order(sizes, before, beside):
-        offsets[here] = _largest([end for other in beside[here] for end in ends.get(other, ())])
+        offsets[here] = _largest([end for other in beside[here] for end in ends.get(other, ())], comparisons)
         ends[here] = [start + sizes[here] for start in _alternatives(offsets[here])]
-    return _largest([end for held in ends.values() for end in held]), live, offsets
+    return _largest([end for held in ends.values() for end in held], comparisons), live, offsets
 
 
 def _live_before(items: Sequence[_Item]) -> Iterator[list[int]]:
@@ -186,8 +186,8 @@ def _live_before(items: Sequence[_Item]) -> Iterator[list[int]]:
         live = [*live, number]
 
 
-def _largest(sizes: Sequence[Dim]) -> Dim:
-    return maximum(0, *dict.fromkeys(sizes))
+def _largest(sizes: Sequence[Dim], comparisons: Comparisons) -> Dim:
+    return maximum(0, *dict.fromkeys(sizes), comparisons=comparisons)
 
 
 def _alternatives(size: Dim) -> Sequence[Dim]:
@@ -205,22 +205,22 @@ def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: S
     program = list(range(len(sizes)))
     if not any(before):
         return program
-    samples = list(dict.fromkeys(_proportions([evaluate(size, known) for size in sizes]) for known in _samples(sizes)))
-    least = [max((sum(s[k] for k in (n, *held)) for n, held in enumerate(before)), default=0) for s in samples]
+    sampled = list(dict.fromkeys(_proportions([evaluate(size, known) for size in sizes]) for known in samples(sizes)))
+    least = [max((sum(s[k] for k in (n, *held)) for n, held in enumerate(before)), default=0) for s in sampled]
 
     def waste(order: Sequence[int], most: float = inf) -> float:
         """How many times what is live at once is needed, for the sample where that is most, or `most` and more."""
         found = 0.0
-        for sample, bound in zip(samples, least, strict=True):
+        for sample, bound in zip(sampled, least, strict=True):
             found = max(found, _stacked(order, sample, beside) / max(1, bound))
             if found >= most:
                 break
         return found
 
     best, lowest = program, waste(program)
-    compared = 2 * len(samples) * sum(map(len, beside))
+    compared = 2 * len(sampled) * sum(map(len, beside))
     rounds = max(2, min(ROUNDS, MOST_COMPARED // max(1, compared)))
-    for known in samples:
+    for known in sampled:
         for first in (program, sorted(program, key=lambda k: -known[k])):
             placing = first
             for _ in range(rounds):
@@ -270,22 +270,6 @@ def _lowest_gap(lying: Sequence[tuple[int, int]], size: int) -> int:
             break
         start = max(start, end)
     return start
-
-
-def _samples(sizes: Sequence[Dim]) -> list[dict[str, int]]:
-    """Values for the symbols in sizes, within their ranges: all small to all large, and some drawn."""
-    known = {symbol.name: symbol for size in sizes for symbol in symbols(size)}
-    if not known:
-        return [{}]
-    random = Random(0)
-    found = [dict.fromkeys(known, 2**power) for power in _POWERS]
-    found += [{name: int(_LARGE ** random.random()) for name in known} for _ in range(_DRAWN)]
-    return [{name: _in_range(known[name], value) for name, value in sample.items()} for sample in found]
-
-
-def _in_range(symbol: Symbol, value: int) -> int:
-    value = max(symbol.lower, -(-value // symbol.multiple_of) * symbol.multiple_of)
-    return value if symbol.upper is None else min(symbol.upper, value)
 
 
 def size_in_bytes(type_: BufferType) -> Dim:
