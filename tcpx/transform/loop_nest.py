@@ -9,7 +9,7 @@ from enum import Enum
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.ir import Block, FuncOp, Operation
+from tcpx.payload.ir import CALLEE, Attribute, Block, FuncOp, Operation
 from tcpx.payload.ops.gml_st import UNBOUNDED, Conditional, If, Loop, While
 from tcpx.payload.ops.group import Group
 from tcpx.payload.sizes import to_text
@@ -140,6 +140,7 @@ class Nests:
 
     def __init__(self) -> None:
         self._funcs: dict[FuncOp, int] = {}
+        self._calls: list[FuncOp | tuple[Operation, Attribute]] = []
         self._parts: list[_Part] = []
         self._of: dict[Operation | Block, _Part] = {}
         self._changed: dict[Operation, None] = {}
@@ -163,16 +164,27 @@ class Nests:
 
     def of(self, func: FuncOp) -> Nest:
         """The nest of `func` now, and of those it calls."""
-        called = func.module.reached(func)[:-1] if func.module is not None else []
-        funcs = {held: k for k, held in enumerate((func, *reversed(called)))}
-        if self._now is None or list(funcs) != list(self._funcs):
-            self._funcs, self._parts = funcs, _all_parts(funcs)
+        funcs = self._functions(func)
+        if self._now is None or funcs != [*self._funcs]:
+            self._funcs, self._parts = {held: k for k, held in enumerate(funcs)}, _all_parts(funcs)
             self._of = {part.op: part for part in self._parts}
             self._now = Nest(NestLine(0, NestKind.FUNC, func.name), None, (), self._parts)
         elif edits := self._edits():
             self._now = Nest(self._now.head, self._now, edits, ())
         self._changed.clear()
         return self._now
+
+    def _functions(self, func: FuncOp) -> list[FuncOp]:
+        """A function and those it calls; they are as they were where no function and no call came, went or changed."""
+        module = func.module
+        if module is None:
+            return [func]
+        calls: list[FuncOp | tuple[Operation, Attribute]] = [*module.funcs.values()]
+        calls += [(call, call.attributes[CALLEE]) for held in module.funcs.values() for call in held.call_operations()]
+        if calls == self._calls and func in self._funcs:
+            return [*self._funcs]
+        self._calls = calls
+        return module.reached(func)[::-1]
 
     def _edits(self) -> list[_Edit]:
         """What is done to the parts so that they are those of the bodies again: it is done, and told."""
