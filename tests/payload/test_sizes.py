@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tcpx.payload.diagnostics import ArgumentError
 from tcpx.payload.proofs import Query
+from tcpx.payload.size_arithmetic import Comparisons
 from tcpx.payload.sizes import (
     Dim,
     Symbol,
@@ -179,6 +180,21 @@ def test_min_and_max_leave_out_what_is_dominated() -> None:
     assert minimum(M, maximum(M, N)) == M.size()
     assert maximum(M, 0) == M.size()
     assert minimum(4, Symbol("M", upper=3)) == M.size()
+
+
+def test_of_many_sizes_those_remain_that_may_be_the_largest() -> None:
+    """Also where a range makes the comparison: samples that are out of it refute nothing."""
+    short = Symbol("S", 1, 3)
+    whole = Symbol("W", 16, multiple_of=16)
+    sizes = [M, M + K, 2 * N + 1, N, 3 * K, short, short + 1, whole, whole + M, 4]
+    assert maximum(*sizes) == maximum(M + K, 2 * N + 1, 3 * K, whole + M)
+    assert minimum(*sizes) == minimum(M, N, 3 * K, short)
+
+
+def test_comparisons_of_earlier_sizes_answer_later_ones() -> None:
+    known = Comparisons([M.size(), N.size(), K.size()])
+    assert maximum(M, N, M + 1, comparisons=known) == maximum(N, M + 1)
+    assert maximum(M + 1, N, M + N, K, comparisons=known) == maximum(M + 1, M + N, K)
 
 
 def test_a_dividing_step_has_full_tiles_only() -> None:
