@@ -5,7 +5,7 @@ from functools import lru_cache, wraps
 from math import gcd
 from typing import Final, TypeVar
 
-from tcpx.payload.proof_form import LongFormError, content
+from tcpx.payload.proof_form import LongFormError, content, has_several_minima, without_shifts
 from tcpx.payload.proofs import Query
 from tcpx.payload.questions import Question, asked_size, question
 from tcpx.payload.size_expressions import (
@@ -188,6 +188,11 @@ def _sign(about: Question) -> bool | None:
 def _sign_of(size: Dim) -> bool | None:
     query = Query()
     form = query.form.of(size)
+    decided = _sign_of_form(query, form)
+    return _sign_of_form(query, without_shifts(form)) if decided is None and has_several_minima(form) else decided
+
+
+def _sign_of_form(query: Query, form: Dim) -> bool | None:
     low = query.lower(form)
     return True if low is not None and low >= 0 else _sign_between(None, query.upper(form))
 
@@ -218,6 +223,11 @@ def _sign_by_cases(size: Dim) -> bool | None:
 def _is_zero(about: Question) -> bool | None:
     query = Query()
     form = query.form.of(asked_size(about))
+    decided = _is_zero_form(query, form)
+    return _is_zero_form(query, without_shifts(form)) if decided is None and has_several_minima(form) else decided
+
+
+def _is_zero_form(query: Query, form: Dim) -> bool | None:
     if isinstance(form, int):
         return form == 0
     if form.constant % content(c for _, c in form.terms):

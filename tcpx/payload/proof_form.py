@@ -305,3 +305,28 @@ def _min_of_tables(tables: list[tuple[dict[Monomial, int], int]]) -> Dim:
     common = content([c for t, constant in own for c in (*t.values(), constant)])
     args = tuple(make({m: c // common for m, c in t.items()}, constant // common) for t, constant in own)
     return make(shared, base) + common * Min(args)
+
+
+def without_shifts(form: Dim) -> Dim:
+    """The proof form with each `min` replaced by one that is the same for arguments with equal differences.
+
+    `min(0, n - 256)` -> `min(256, n) - 256`: of each product, the least coefficient among the arguments is taken out.
+    So `max(256, n) == n + max(0, 256 - n)` and `max(0, x) + min(0, x) == x` cancel.
+    """
+    if isinstance(form, int):
+        return form
+    return total([form.constant, *(scale(expanded(map(_without_shift, m)), c) for m, c in form.terms)])
+
+
+def _without_shift(atom: Atom) -> Dim:
+    if not isinstance(atom, Min):
+        return atom.size()
+    tables = [dict(arg.terms) if isinstance(arg, Size) else {} for arg in atom.args]
+    every = dict.fromkeys(monomial for table in tables for monomial in table)
+    least = make({m: min(table.get(m, 0) for table in tables) for m in every}, 0)
+    return least + min_form([arg - least for arg in atom.args])
+
+
+def has_several_minima(form: Dim) -> bool:
+    """Whether two different minima stand in the products of a form."""
+    return len({atom for atom in atoms(form) if isinstance(atom, Min)}) > 1

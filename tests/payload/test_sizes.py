@@ -648,3 +648,43 @@ def test_random_differences_of_quotients() -> None:
         assert high is None or high >= max(values), to_text(size)
         proved += low is not None or high is not None
     assert proved >= 100
+
+
+def test_minima_and_maxima_with_equal_differences() -> None:
+    n, m = Symbol("N").size(), Symbol("M").size()
+    assert is_equal(maximum(256, n), n + maximum(0, 256 - n)) is True
+    for x in (n - 5, 2 * n - 3 * m, floordiv(n, 3) - m):
+        assert is_equal(maximum(0, x) + minimum(0, x), x) is True
+        assert is_equal(m * maximum(0, x) + m * minimum(0, x), m * x) is True
+        assert is_less_equal(maximum(0, x), x - minimum(0, x)) is True
+    assert is_equal(maximum(256, n), n + maximum(0, 255 - n)) is None
+    assert is_less(n + maximum(0, 255 - n), maximum(256, n) + 1) is True
+
+
+def test_random_differences_of_extrema() -> None:
+    """What is decided of sums of minima and maxima, against all values of two symbols."""
+    draw, symbols_ = random.Random(5), (Symbol("N", 0, 9), Symbol("M", 0, 9))
+    values = [{"N": n, "M": m} for n in range(10) for m in range(10)]
+
+    def affine() -> Dim:
+        return sum((draw.randint(-2, 2) * s.size() for s in symbols_), start=draw.randint(-4, 4))
+
+    equal = 0
+    for _ in range(400):
+        a, b, shift, sign = affine(), affine(), affine(), draw.choice([1, -1])
+        high, low = maximum(a, b), minimum(a - shift, b - shift)
+        pairs = [
+            (high, a + b - shift - low),
+            (high, high - draw.randint(-1, 1)),
+            (low, high - shift + draw.randint(-1, 0) * sign),
+        ]
+        for lhs, rhs in pairs:
+            found = {evaluate(lhs, v) - evaluate(rhs, v) for v in values}
+            decided = is_equal(lhs, rhs)
+            assert decided is not True or found == {0}
+            assert decided is not False or 0 not in found
+            below = is_less_equal(lhs, rhs)
+            assert below is not True or max(found) <= 0
+            assert below is not False or min(found) > 0
+        equal += is_equal(*pairs[0]) is True
+    assert equal == 400
