@@ -13,7 +13,8 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.given import mapping_of, path_of, seed_of
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues, size_values
-from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
+from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols, told_symbol
+from tcpx.payload.sizes_of_arguments import size_told_by
 from tcpx.payload.stored_arrays import UnreadableArrayError, read_npy
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, declared_ranges
@@ -128,11 +129,12 @@ def _sizes(wanted: Parameters, given: Mapping[str, Array], sizes: Mapping[str, i
     for argument in wanted.arguments:
         if argument.name in given and isinstance(argument, Argument):
             for dim, extent in zip(argument.shape, given[argument.name].shape, strict=False):
-                for symbol in symbols(dim):
-                    if dim == symbol.size():
-                        if sizes.get(symbol.name, extent) != extent:
-                            raise _contradiction(symbol, sizes[symbol.name], argument, extent)
-                        known.setdefault(symbol.name, extent)
+                told = told_symbol(dim)
+                if told is not None:
+                    symbol, value = told[0], size_told_by(dim, extent)
+                    if sizes.get(symbol.name, value) != value:
+                        raise _contradiction(symbol, sizes[symbol.name], argument, extent)
+                    known.setdefault(symbol.name, value)
     for argument in wanted.arguments:
         if argument.name in given and isinstance(argument, Number):
             known.setdefault(argument.symbol.name, int(given[argument.name]))

@@ -26,7 +26,8 @@ import numpy.typing as npt
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.kernel import Kernel
 from tcpx.emit_c.signature import Argument, KernelSignature
-from tcpx.payload.sizes import as_symbol, evaluate
+from tcpx.payload.sizes import evaluate
+from tcpx.payload.sizes_of_arguments import size_told_by, telling_dims
 
 Array = npt.NDArray[Any]
 Side = Literal["front", "back"]
@@ -124,11 +125,8 @@ def _run_once(
 ) -> tuple[Array, ...]:
     signature = kernel.signature
     sizes = dict(numbers)
-    for argument, array in zip(signature.inputs, arrays, strict=True):
-        for dim, extent in zip(argument.shape, array.shape, strict=True):
-            symbol = as_symbol(dim)
-            if symbol is not None:
-                sizes.setdefault(symbol.name, extent)
+    for name, (k, position) in telling_dims(argument.shape for argument in signature.inputs).items():
+        sizes[name] = size_told_by(signature.inputs[k].shape[position], arrays[k].shape[position])
     gap = GAP if side == "back" else 0
     inputs = [GuardedArray(argument, a.shape, side, gap) for argument, a in zip(signature.inputs, arrays, strict=True)]
     for guarded, array in zip(inputs, arrays, strict=True):

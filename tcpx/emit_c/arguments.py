@@ -18,7 +18,8 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError
 from tcpx.payload.numbers import is_number, number_as, shown_number
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.size_values import negative_extent
-from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
+from tcpx.payload.sizes import Symbol, evaluate, to_text
+from tcpx.payload.sizes_of_arguments import size_told_by, telling_dims
 from tcpx.payload.types import TensorType, dim_text
 from tcpx.payload.value_ranges import misfit
 from tcpx.plurals import counted
@@ -149,11 +150,8 @@ class ArgumentCheck:
             if len(shape) != len(argument.shape):
                 raise _misfit(argument, f"rank {len(argument.shape)}", f"rank {len(shape)}, shape {shape}")
         sizes: dict[str, int] = {}
-        for argument, shape in zip(inputs, shapes, strict=True):
-            for dim, extent in zip(argument.shape, shape, strict=True):
-                symbol = as_symbol(dim)
-                if symbol is not None:
-                    sizes.setdefault(symbol.name, extent)
+        for name, (k, position) in telling_dims(argument.shape for argument in inputs).items():
+            sizes[name] = size_told_by(inputs[k].shape[position], shapes[k][position])
         for known, value in zip(self._signature.numbers, numbers, strict=True):
             extent = sizes.setdefault(known.symbol.name, value)
             if extent == value:

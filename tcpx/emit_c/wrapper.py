@@ -9,7 +9,21 @@ from typing import Final
 from tcpx.emit_c.signature import OVERFLOW, Argument, KernelSignature
 from tcpx.limits import LARGEST_EXTENT
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
-from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Symbol, as_symbol, lower_bound
+from tcpx.payload.sizes import (
+    Atom,
+    CeilDiv,
+    Dim,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Symbol,
+    as_symbol,
+    lower_bound,
+    to_text,
+    told_symbol,
+)
+from tcpx.payload.sizes_of_arguments import telling_dims
 from tcpx.payload.types import row_major
 
 _CONTIGUOUS: Final = 0x1
@@ -167,26 +181,32 @@ def _rows(name: str, argument: Argument, symbols: Mapping[str, str]) -> list[str
 
 
 def _bind_symbols(signature: KernelSignature, symbols: Mapping[str, str]) -> list[str]:
-    """Ranks, then symbols from where they first stand alone in a shape, then everything that must agree."""
+    """Ranks, then symbols from where shapes tell them, then everything that must agree."""
     lines: list[str] = []
-    bound: set[str] = set()
+    told = telling_dims(argument.shape for argument in signature.inputs)
+    bound, places = set(told), set(told.values())
+    derived: list[str] = []
     conditions: list[str] = []
     for k, argument in enumerate(signature.inputs):
         targets: list[str] = []
         wanted: list[str] = []
         for position, dim in enumerate(argument.shape):
-            symbol = as_symbol(dim)
-            if symbol is not None and symbol.name not in bound:
-                bound.add(symbol.name)
+            symbol, tells = as_symbol(dim), (k, position) in places
+            if symbol is not None and tells:
                 targets.append(symbols[symbol.name])
                 wanted.append("")
             else:
                 targets.append(f"d{k}_{position}")
                 wanted.append(python_text(dim, symbols))
+            if symbol is None and tells:
+                line, condition = _derived(dim, targets[-1], symbols)
+                derived.append(line)
+                conditions.append(condition)
         lines += [f"h = a{k}.shape", f"if len(h) != {len(targets)}: check.fail(arrays)"]
         if targets:
             lines.append(f"{_tuple(targets)} = h")
         conditions += [f"{target} != {text}" for target, text in zip(targets, wanted, strict=True) if text]
+    lines += derived
     numbers = {number.symbol.name: f"n{k}" for k, number in enumerate(signature.numbers)}
     lines += [f"{symbols[name]} = {number}" for name, number in numbers.items() if name not in bound]
     conditions += [f"not 0 <= {number} <= {LARGEST_EXTENT}" for number in numbers.values()]
@@ -212,6 +232,16 @@ def _bind_symbols(signature: KernelSignature, symbols: Mapping[str, str]) -> lis
     if conditions:
         lines.append(f"if {' or '.join(conditions)}: check.fail(arrays)")
     return lines
+
+
+def _derived(dim: Dim, extent: str, symbols: Mapping[str, str]) -> tuple[str, str]:
+    """The symbol of `2*N + 1` from an extent, which is compared with it afterwards, and what it must not be."""
+    told = told_symbol(dim)
+    if told is None:
+        raise AssertionError(f"{to_text(dim)} tells no symbol")
+    symbol, factor, offset = told
+    name = symbols[symbol.name]
+    return f"{name} = ({extent} - {offset}) // {factor}", f"{name} < 0"
 
 
 def python_text(dim: Dim, symbols: Mapping[str, str]) -> str:

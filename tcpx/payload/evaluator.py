@@ -15,8 +15,8 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.given import seed_of
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Size, Symbol, as_symbol, evaluate, symbols
-from tcpx.payload.sizes_of_arguments import size_without_argument
+from tcpx.payload.sizes import Dim, Size, Symbol, evaluate, symbols
+from tcpx.payload.sizes_of_arguments import size_told_by, size_without_argument, telling_dims
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, row_major, shape_of
 from tcpx.payload.value_ranges import declared_ranges, misfit
@@ -288,11 +288,9 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
     """Sizes of the function's symbols from the shapes of its inputs; every disagreement is an error."""
     sizes: dict[str, int] = {}
     inputs = func.inputs
-    for value, array in zip(inputs, arrays, strict=True):
-        for dim, extent in zip(shape_of(value.type), array.shape, strict=True):
-            symbol = as_symbol(dim)
-            if symbol is not None:
-                sizes.setdefault(symbol.name, extent)
+    shapes = [shape_of(value.type) for value in inputs]
+    for name, (k, position) in telling_dims(shapes).items():
+        sizes[name] = size_told_by(shapes[k][position], arrays[k].shape[position])
     for position, symbol in func.numbers.items():
         sizes.setdefault(symbol.name, int(arrays[position]))
     bind_strides(func, sizes)
@@ -312,12 +310,14 @@ def _check_wide(symbol: Symbol | None, array: Array) -> None:
 
 
 def _check_range(symbol: Symbol, size: int) -> None:
-    if size < symbol.lower or (symbol.upper is not None and size > symbol.upper):
+    is_outside = size < symbol.lower or (symbol.upper is not None and size > symbol.upper)
+    if is_outside or size % symbol.multiple_of:
         upper = "" if symbol.upper is None else str(symbol.upper)
+        multiple = f", a multiple of {symbol.multiple_of}" if symbol.multiple_of > 1 else ""
         raise ArgumentError(
             Diagnostic(
                 f"the size `{symbol.name}` is out of its range",
-                required=f"{symbol.lower}..{upper}",
+                required=f"{symbol.lower}..{upper}{multiple}",
                 found=f"{symbol.name} = {size}",
             )
         )

@@ -94,6 +94,16 @@ def as_symbol(dim: Dim) -> Symbol | None:
             return None
 
 
+def told_symbol(dim: Dim) -> tuple[Symbol, int, int] | None:
+    """The symbol that a dim tells where it is known, with the factor and the number of `2*N + 1`; None of a dim of
+    several symbols, and of other expressions."""
+    match dim:
+        case Size(terms=(((Symbol() as symbol,), factor),), constant=offset) if factor > 0:
+            return symbol, factor, offset
+        case _:
+            return None
+
+
 def at_least_one(dim: Dim) -> str | None:
     """What to declare so that a size is not 0: the range of its symbol, or a condition on its symbols. None if it
     depends on loops, or is a number."""

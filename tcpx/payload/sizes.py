@@ -37,7 +37,7 @@ from tcpx.payload.size_expressions import (
 )
 from tcpx.payload.size_limits import last_value, lower_expression, not_negative, upper_expression
 from tcpx.payload.size_substitution import Substitution, simplify, substitute
-from tcpx.payload.size_traversal import as_symbol, at_least_one, evaluate, symbols, variables
+from tcpx.payload.size_traversal import as_symbol, at_least_one, evaluate, symbols, told_symbol, variables
 
 __all__ = [
     "Atom",
@@ -79,6 +79,7 @@ __all__ = [
     "substitute",
     "symbols",
     "to_text",
+    "told_symbol",
     "upper_bound",
     "upper_expression",
     "variables",

@@ -11,7 +11,8 @@ from tcpx.emit_c.folder.size_text import MAGNITUDE_FUNCTIONS, SIZE_FUNCTIONS, c_
 from tcpx.emit_c.printer.names import Names, in_comment
 from tcpx.emit_c.signature import RETURN_CODES, Argument, KernelSignature
 from tcpx.limits import LARGEST_EXTENT
-from tcpx.payload.sizes import Symbol, as_symbol
+from tcpx.payload.sizes import Symbol, as_symbol, told_symbol
+from tcpx.payload.sizes_of_arguments import telling_dims
 from tcpx.payload.types import row_major
 
 _LOCAL: Final = frozenset(
@@ -303,16 +304,21 @@ def _table(arguments: tuple[Argument, ...], stems: Mapping[str, str]) -> str:
 
 def _sizes(signature: KernelSignature, symbols: Mapping[str, str], numbers: list[str]) -> Iterator[str]:
     """The symbols from where they first stand alone, then all that has to agree, then the extents of the outputs."""
-    bound: set[str] = set()
-    checks: list[str] = []
+    told = telling_dims(argument.shape for argument in signature.inputs)
+    bound, checks = set(told), list[str]()
     for k, argument in enumerate(signature.inputs):
         for position, dim in enumerate(argument.shape):
-            symbol, place = as_symbol(dim), f"inputs[{k}].shape[{position}]"
-            if symbol is not None and symbol.name not in bound:
-                bound.add(symbol.name)
-                yield f"const int64_t {symbols[symbol.name]} = {place};"
-                checks += [f"if ({test}) tcpx_wrong_shape(&inputs[{k}]);" for test in _outside(symbol, symbols)]
-            else:
+            entry, place = told_symbol(dim), f"inputs[{k}].shape[{position}]"
+            tells = entry is not None and told[entry[0].name] == (k, position)
+            if entry is not None and tells:
+                symbol, factor, offset = entry
+                own = place if (factor, offset) == (1, 0) else f"({place} - {offset}) / {factor}"
+                yield f"const int64_t {symbols[symbol.name]} = {own};"
+                tests = [f"{symbols[symbol.name]} < 0"] if offset > 0 and symbol.lower == 0 else []
+                checks += [
+                    f"if ({test}) tcpx_wrong_shape(&inputs[{k}]);" for test in (*tests, *_outside(symbol, symbols))
+                ]
+            if not tells or as_symbol(dim) is None:
                 checks.append(f"if ({place} != {c_size(dim, symbols)}) tcpx_wrong_shape(&inputs[{k}]);")
     for number, name in zip(signature.numbers, numbers, strict=True):
         variable = symbols[number.symbol.name]

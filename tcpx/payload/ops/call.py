@@ -19,6 +19,7 @@ from tcpx.payload.sizes import (
     Size,
     Symbol,
     as_symbol,
+    floordiv,
     is_equal,
     is_less_equal,
     known_divisor,
@@ -26,7 +27,9 @@ from tcpx.payload.sizes import (
     product,
     substitute,
     to_text,
+    told_symbol,
 )
+from tcpx.payload.sizes_of_arguments import telling_dims
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import suggestion
@@ -195,11 +198,12 @@ def bound_sizes(func: FuncOp, given: Sequence[Value]) -> dict[Symbol, Dim]:
         if k < len(given) and (size := _size_known_by(given[k])) is not None
     }
     pairs = [(formal.type, value.type) for formal, value in zip(func.args, given, strict=False)]
-    for formal, type_ in pairs:
-        for dim, extent in zip(shape_of(formal), shape_of(type_), strict=True):
-            symbol = as_symbol(dim)
-            if symbol is not None and symbol.name in known:
-                found.setdefault(known[symbol.name], extent)
+    for name, (k, position) in telling_dims(shape_of(formal) for formal, _ in pairs).items():
+        if name in known:
+            formal, type_ = pairs[k]
+            told = told_symbol(shape_of(formal)[position])
+            _, factor, offset = told or (None, 1, 0)
+            found.setdefault(known[name], floordiv(shape_of(type_)[position] - offset, factor))
     for formal, type_ in pairs:
         if isinstance(formal, BufferType):
             strides = type_.strides if isinstance(type_, BufferType) else row_major(shape_of(type_))
