@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from tcpx.payload.bounds import is_equal, is_less_equal, known_divisor, lower_bound, upper_bound
+from tcpx.payload.equations import reduced
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.linear import are_contradictory
 from tcpx.payload.predicates import Comparison, Predicate
@@ -84,6 +85,10 @@ class Facts:
         """Sizes that the facts say are at least 0, such as 48 - M * N."""
         return [size for c in self._holding.comparisons for size in c.not_negative()]
 
+    def and_also(self, predicate: Predicate) -> Facts:
+        """The same facts, and one more."""
+        return Facts([self._holding, predicate])
+
     def substitute(self, mapping: Substitution) -> Facts:
         """The same facts of other symbols and loop variables."""
         return Facts([self._holding.substitute(mapping)])
@@ -137,8 +142,10 @@ class Facts:
 
     def _are_equal(self, wanted: Comparison) -> bool:
         """Whether two sizes are one where what facts say is equal stands for one another."""
-        gap = wanted.rhs - wanted.lhs
-        zeros = [self.attach(c.rhs) - self.attach(c.lhs) for c in self._holding.comparisons if c.op == "=="]
+        gap = reduced(wanted.rhs - wanted.lhs)
+        zeros = [*self._zeros]
+        if any(rest == 0 for zero in zeros for rest in _without_a_term(gap, zero)):
+            return True
         while zeros and gap != 0:
             gap, *zeros = _without_atom(zeros[0], [gap, *zeros[1:]])
         return gap == 0
@@ -148,7 +155,18 @@ class Facts:
         if wanted in self._holding.comparisons:
             return True
         needed = wanted.not_negative()
-        return bool(needed) and all(any(is_less_equal(size, d) is True for size in self._not_negative) for d in needed)
+        return bool(needed) and all(self._is_not_negative(d) for d in needed)
+
+    def _is_not_negative(self, d: Dim) -> bool:
+        """Whether a size is at least one that a fact says is >= 0, or is >= 0 with what is equal in place of a term."""
+        if any(is_less_equal(size, d) is True for size in self._not_negative):
+            return True
+        return any(is_less_equal(0, other) is True for zero in self._zeros for other in _without_a_term(d, zero))
+
+    @cached_property
+    def _zeros(self) -> Sequence[Dim]:
+        """Sizes that the facts say are 0."""
+        return [self.attach(c.rhs) - self.attach(c.lhs) for c in self._holding.comparisons if c.op == "=="]
 
 
 def _arguments(size: Dim) -> Sequence[Dim]:
@@ -179,6 +197,15 @@ def _constant_beside_multiples(size: Dim, divisor: int) -> int | None:
             same = same + coefficient * (rest.lhs - rest.size())
     constant = same if isinstance(same, int) else same.constant
     return constant if known_divisor(same - constant) % divisor == 0 else None
+
+
+def _without_a_term(d: Dim, zero: Dim) -> Iterator[Dim]:
+    """The size without one term, in place of which stands what it is where another size is 0."""
+    own = dict(d.terms) if isinstance(d, Size) else {}
+    for monomial, coefficient in zero.terms if isinstance(zero, Size) else ():
+        count, rest = divmod(own.get(monomial, 0), coefficient)
+        if count and not rest:
+            yield d - count * zero
 
 
 def _without_atom(zero: Dim, sizes: Sequence[Dim]) -> list[Dim]:

@@ -8,6 +8,7 @@ from math import lcm
 from typing import Final, Literal
 
 from tcpx.payload.bounds import is_equal, is_less, is_less_equal, upper_bound
+from tcpx.payload.equations import solutions
 from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
@@ -36,8 +37,9 @@ NEGATED: Final[Mapping[Relation, Relation]] = {
     ">": "<=",
     "<=": ">",
 }
-REFINEMENT_ROUNDS: Final = 4
-"""Facts about one symbol may tighten those of another; a few rounds are enough in practice."""
+REFINEMENT_ROUNDS: Final = 8
+"""Facts about one symbol may tighten those of another; a few rounds are enough in practice: one for each power of 2 in
+what an equation of a deep U-Net says of a height."""
 
 
 @frozen_for_checkers
@@ -191,9 +193,8 @@ class Predicate:
             before = [_facts_of(symbol) for symbol in known.values()]
             here = self.substitute({symbol: symbol.size() for symbol in known.values()})
             for comparison in here.comparisons:
-                if comparison.decide() is False:
+                if comparison.decide() is False or not _tighten(comparison, known):
                     return None
-                _tighten(comparison, known)
             for name, symbol in known.items():
                 rounded = _rounded(symbol)
                 if rounded.upper is not None and rounded.upper < rounded.lower:
@@ -204,9 +205,12 @@ class Predicate:
         return known
 
 
-def _tighten(comparison: Comparison, known: dict[str, Symbol]) -> None:
+def _tighten(comparison: Comparison, known: dict[str, Symbol]) -> bool:
+    """Tighten what is known by one comparison; False where no value of its symbol satisfies it."""
     for size in comparison.not_negative():
         _tighten_range(size, known)
+    if comparison.op == "==" and not _tighten_by_equation(comparison.rhs - comparison.lhs, known):
+        return False
     match comparison:
         case Comparison("==", Size(terms=(((Mod(lhs=lhs, rhs=int() as rhs),), 1),), constant=0), 0):
             _tighten_multiple(lhs, rhs, known)
@@ -218,6 +222,20 @@ def _tighten(comparison: Comparison, known: dict[str, Symbol]) -> None:
             _exclude(name, value - offset, known)
         case _:
             pass
+    return True
+
+
+def _tighten_by_equation(gap: Dim, known: dict[str, Symbol]) -> bool:
+    """The values of the one symbol of a size for which it is 0; False where there are none."""
+    found = solutions(gap)
+    if found is None or found.symbol.name not in known:
+        return True
+    symbol = known[found.symbol.name]
+    known[symbol.name] = replace(symbol, multiple_of=lcm(symbol.multiple_of, found.multiple_of))
+    if found.ends is not None:
+        _tighten_range(symbol.size() - found.ends[0], known)
+        _tighten_range(found.ends[1] - symbol.size(), known)
+    return not found.are_none
 
 
 def _tighten_range(size: Dim, known: dict[str, Symbol]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tcpx.frontends.onnx.errors import BoundedSize, Unsupported
 from tcpx.payload.facts import Facts
@@ -48,9 +48,9 @@ def learn_bounds(extents: Sequence[Dim]) -> None:
                 pass
 
 
-def broadcast_shape(*shapes: Sequence[Dim]) -> Shape:
+def broadcast_shape(*shapes: Sequence[Dim], equal: Callable[[Dim, Dim], bool] = same) -> Shape:
     """The shape that NumPy broadcasts these to. A dim that may be 1 when the model is called is 1 or as long as the one
-    that is never 1, or as the longest. Raises Unsupported where two dims differ."""
+    that is never 1, or as the longest. Raises Unsupported where two dims are not `equal`."""
     rank = max(map(len, shapes))
     found: list[Dim] = []
     for k in range(rank):
@@ -61,9 +61,10 @@ def broadcast_shape(*shapes: Sequence[Dim]) -> Shape:
                 extents.append(own)
         learn_bounds(extents)
         fixed = [extent for extent in extents if is_less(1, extent) is True or same(extent, 0)]
-        if len(fixed) > 1:
+        unequal_ = next((other for other in fixed[1:] if not equal(fixed[0], other)), None)
+        if unequal_ is not None:
             met = " and ".join(map(shown, shapes))
-            a, b = fixed[:2]
+            a, b = fixed[0], unequal_
             raise Unsupported(f"the dims {to_text(a)} and {to_text(b)} of {met} differ", equal=(a, b))
         found.append(fixed[0] if fixed else maximum(*extents) if extents else 1)
     return tuple(found)

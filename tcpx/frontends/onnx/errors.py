@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tcpx.payload.diagnostics import Diagnostic, Location, TcpxError, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Direction, Location, TcpxError, VerifyError
+from tcpx.payload.facts import Facts
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, as_symbol, symbols, to_text
 from tcpx.records import frozen
 
@@ -34,6 +36,8 @@ class OnnxError(TcpxError):
         """An error at a node, or about a whole file, which may be none where `sizes` are numbers, or where two sizes
         are `equal`."""
         where = Location(place, 1, 1) if isinstance(place, str) else place
+        if equal and dims_of(equal) and not Facts([Predicate.of("==", *equal)]).are_possible():
+            equal, fix = None, fix or Direction("correct the model: no sizes of a call make these equal")
         fix = fix or (equality_of(*equal) if equal else numbers_for(sizes))
         sizes = equal or sizes
         return cls(Diagnostic(message, payload=where, required=required, found=found, fix=fix), dims_of(sizes))
@@ -152,3 +156,26 @@ class BoundedSize(Exception):  # noqa: N818 - the importer begins again with wha
     def __init__(self, size: Dim, most: int) -> None:
         super().__init__(f"{to_text(size)} is at most {most}")
         self.size, self.most = size, most
+
+
+@frozen
+class Equation:
+    """Two sizes that a node needs to be equal."""
+
+    a: Dim
+    b: Dim
+    node: str
+    place: Location
+
+    @property
+    def message(self) -> str:
+        """What is said of a call with other sizes."""
+        return f"{self.node}: {to_text(self.a)} and {to_text(self.b)} have to be equal"
+
+
+class OpenEquations(Exception):  # noqa: N818 - the importer begins again with what it learned
+    """Sizes that have to be equal, which is not known of them."""
+
+    def __init__(self, equations: Sequence[Equation]) -> None:
+        super().__init__(", ".join(equation.message for equation in equations))
+        self.equations = tuple(equations)

@@ -124,11 +124,11 @@ class Importer:
                 self.findings.append(Finding(name, proto.op_type, str(error), place, error.dims))
             except NotConstant as error:
                 self.unknown = self.unknown or error
-            except VerifyError as error:
-                sizes = [d for t in inputs if t is not None for d in t.shape]
-                raise with_numbers(error, sizes).with_places(payload=place) from error
             except TcpxError as error:
-                raise error.with_places(payload=place) from error
+                if not self.writer.equations.new:  # else sizes may differ that are equal in the next import
+                    sizes = [d for t in inputs if t is not None for d in t.shape]
+                    known = with_numbers(error, sizes) if isinstance(error, VerifyError) else error
+                    raise known.with_places(payload=place) from error
         for index, output in enumerate(outputs):
             if output in scope.own:
                 message = f"{proto.op_type} `{name}` computes a value that is there already"
@@ -183,6 +183,7 @@ class Importer:
         if operator in REFUSED:
             raise Unsupported(REFUSED[operator])
         self.writer.place, self.writer.prefix = place, scope.prefix + identifier(next(filter(None, outputs), name))
+        self.writer.node = f"{proto.op_type} `{name}`"
         node, schema = as_of_opset_7(node, schema, version)
         if node.operator == "CastLike":  # of the other operand only the dtype is read
             to = onnx.helper.np_dtype_to_tensor_dtype(node.dtype(1).numpy)

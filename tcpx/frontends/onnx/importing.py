@@ -12,14 +12,23 @@ import onnx
 
 from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.caches import State, states_of
-from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported, UnsupportedError
+from tcpx.frontends.onnx.errors import (
+    Equation,
+    Finding,
+    NotConstant,
+    OnnxError,
+    OpenEquations,
+    Unsupported,
+    UnsupportedError,
+)
 from tcpx.frontends.onnx.graph import Importer, Scope
+from tcpx.frontends.onnx.learned import Bound
 from tcpx.frontends.onnx.node import dtype_of_onnx, identifier, value_of
 from tcpx.frontends.onnx.reading import TensorReader, versions_of
-from tcpx.frontends.onnx.symbols import Bound, Symbols
+from tcpx.frontends.onnx.symbols import Symbols
 from tcpx.frontends.onnx.tidying import shared_first, without_unread
 from tcpx.frontends.onnx.values import Tensor, of_array, of_value
-from tcpx.frontends.onnx.writing import Writer
+from tcpx.frontends.onnx.writing import Equations, Writer
 from tcpx.payload.builder import Builder
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
@@ -70,18 +79,22 @@ class Source:
 
 
 class Import:
-    """The import of a model. `bounds` are sizes that were found to be no greater than a number by one before."""
+    """The import of a model. `bounds` are sizes that were found to be no greater than a number by one before,
+    `equations` those that were found to have to be equal."""
 
-    def __init__(self, model: Source, bounds: Sequence[Bound]) -> None:
+    def __init__(self, model: Source, bounds: Sequence[Bound], equations: Sequence[Equation]) -> None:
         self.model, self.graph = model, model.proto.graph
         self.reads = TensorReader(model.file, model.folder, model.store)
         self.findings: list[Finding] = []
         self.states = states_of(self.graph, model.state, model.file)
         self.free = [i for i in self.graph.input if i.name not in model.values]
-        self.symbols = Symbols(self.free, model.sizes, bounds)
+        self.equations = equations
+        numbers = {name: state.axis for name, state in self.states.items() if state.axis is not None}
+        self.symbols = Symbols(self.free, model.sizes, bounds, equations, numbers)
 
     def run(self) -> Imported:
-        """Import the graph. Raises OnnxError, UnsupportedError, and BoundedSize for what has to be known of a size."""
+        """Import the graph. Raises OnnxError, UnsupportedError, and BoundedSize and OpenEquations for what has to be
+        known of sizes."""
         values: dict[str, Tensor | None] = {}
         stored = [*self.graph.initializer, *(s.values for s in self.graph.sparse_initializer)]
         for names in ([t.name for t in stored], [i.name for i in self.graph.input]):
@@ -106,10 +119,11 @@ class Import:
         arguments = {p.argument: p.type for p in ports}
         with builder.func(name, arguments, self.symbols.declared) as given:
             w = Writer(builder)
-            w.facts = self.symbols.facts
+            known = self.symbols.conditions
+            w.facts, w.quotients, w.equations = known.facts, known.quotients, Equations(self.equations)
             w.place = Location(self.model.file, 1, 1)
-            for condition, message in self.symbols.demands():
-                w.demand(condition, message)
+            for condition, message, place in known.asserted:
+                w.demand(condition, message, place)
             for port, argument in zip(ports[len(numbers) :], given[len(numbers) :], strict=True):
                 values[port.name] = self._argument(w, port, argument, types[port.name])
             values.update((name, None) for name, held in types.items() if held is None)
@@ -208,6 +222,8 @@ class Import:
         importer.findings = self.findings
         w.caches = {(s.input, s.result): partial(s.append, w) for s in self.states.values() if s.result}
         importer.run(graph.node, Scope(values, versions, own=set(values)))
+        if w.equations.new:
+            raise OpenEquations(w.equations.new)
         unknown = importer.unknown
         if self.findings:
             more = [Finding(unknown.node, unknown.operator, str(unknown), unknown.place)] if unknown is not None else []

@@ -12,11 +12,11 @@ from typing import Final, SupportsIndex
 import numpy as np
 import onnx
 
-from tcpx.frontends.onnx.errors import BoundedSize, Finding, OnnxError, UnsupportedError
+from tcpx.frontends.onnx.errors import BoundedSize, Equation, Finding, OnnxError, OpenEquations, UnsupportedError
 from tcpx.frontends.onnx.importing import Import, Imported, Port, Source
+from tcpx.frontends.onnx.learned import Bound
 from tcpx.frontends.onnx.node import misfit_of
 from tcpx.frontends.onnx.reading import checked, parsed, read_model
-from tcpx.frontends.onnx.symbols import Bound
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import SizeValues
@@ -36,10 +36,12 @@ class Model(Source):
     @cached_property
     def imported(self) -> Imported:
         """The import of the graph. Raises OnnxError, and UnsupportedError with all nodes that are not supported."""
-        bounds: list[Bound] = []
+        bounds, equations = list[Bound](), list[Equation]()
         while True:
             try:
-                return Import(self, bounds).run()
+                return Import(self, bounds, equations).run()
+            except OpenEquations as error:
+                equations += error.equations
             except BoundedSize as error:
                 if any(to_text(size) == to_text(error.size) and most <= error.most for size, most in bounds):
                     found = Finding(self.proto.graph.name, "dims", str(error))

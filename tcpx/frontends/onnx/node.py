@@ -275,6 +275,10 @@ class Node:
             raise Unsupported(f"a condition in a branch that a call decides: {message}", sizes)
         self.w.demand(condition, f"{self.operator} `{self.name}`: {message}")
 
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Whether two sizes are equal, which the node needs: an equation where only a call tells."""
+        return self.w.equal(a, b)
+
     # ------------------------------------------------------------ results
 
     def wants(self, index: int) -> bool:

@@ -114,7 +114,8 @@ def _div(n: Node, operands: Sequence[Elements]) -> Elements | None:
 
 @_fold("Mod")
 def _mod(n: Node, operands: Sequence[Elements]) -> Elements | None:
-    if any(is_less_equal(1, d) is not True for d in operands[1].ravel().tolist()) or not _not_negative(operands[0]):
+    has_sign_of_divisor = not n.int("fmod", 0) or _not_negative(operands[0])
+    if not has_sign_of_divisor or any(is_less_equal(1, d) is not True for d in operands[1].ravel().tolist()):
         return None
     return np.asarray(np.frompyfunc(mod, 2, 1)(*operands[:2]), dtype=object)
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final, cast
 
 import onnx
 
-from tcpx.payload.facts import Facts, as_declared
-from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.size_substitution import with_facts
+from tcpx.frontends.onnx.errors import Equation
+from tcpx.frontends.onnx.learned import Bound, Conditions, Learned
+from tcpx.payload.facts import as_declared
 from tcpx.payload.size_values import SizeValues, last_equal
-from tcpx.payload.sizes import Dim, Symbol, as_symbol, symbols, to_text
+from tcpx.payload.sizes import Dim, Symbol, symbols
 from tcpx.payload.text.scope import RESERVED
 
 _SUM: Final = re.compile(r"\s*(\w+)\s*(\+\s*\w+\s*)+", re.ASCII)
-Bound = tuple[Dim, int]
-"""A size and the greatest number that it may be."""
 
 
 def _is_name(dim: str) -> bool:
@@ -28,10 +26,18 @@ def _is_name(dim: str) -> bool:
 
 class Symbols:
     """The symbols of a model. `sizes` are numbers for dims by their names in the file, or other dims that they equal,
-    `bounds` what was learned when its nodes were imported before."""
+    `bounds` and `equations` what its nodes said of them when they were imported before. `numbers` are the dims, by
+    input, that a call says by numbers of their own: how much of caches is used."""
 
-    def __init__(self, inputs: Iterable[onnx.ValueInfoProto], sizes: SizeValues, bounds: Sequence[Bound]) -> None:
-        self.sizes, self.bounds = sizes, bounds
+    def __init__(
+        self,
+        inputs: Sequence[onnx.ValueInfoProto],
+        sizes: SizeValues,
+        bounds: Sequence[Bound],
+        equations: Sequence[Equation],
+        numbers: Mapping[str, int],
+    ) -> None:
+        self.sizes = sizes
         self._named = {d.dim_param: None for i in inputs for d in i.type.tensor_type.shape.dim if _is_name(d.dim_param)}
         self._held: dict[str, Symbol] = {}
         self._names: dict[str, str] = {}
@@ -39,20 +45,24 @@ class Symbols:
             self._name(shown)
         self.asked: dict[str, None] = {}
         """The dims that inputs have, as `sizes` calls them, or the file."""
-        plain = {s.name: Symbol(s.name, s.lower) for size, _ in bounds for s in symbols(size)}
-        held = Predicate(tuple(Comparison("<=", with_facts(size, plain), most) for size, most in bounds))
-        self._learned = {old.name: new for old, new in held.refine(plain.values()).items()}
+        dims = {i.name: i.type.tensor_type.shape.dim for i in inputs if i.name in numbers}
+        told = {self._name(self._shown(name, numbers[name], held[numbers[name]])) for name, held in dims.items()}
+        self.learned = Learned(bounds, equations, told)
 
     def dim(self, name: str, index: int, dim: onnx.TensorShapeProto.Dimension, least: int) -> Dim:
         """Dim `index` of the input `name`: a number, a symbol that is `least` or more, or a sum as exporters write it,
         `past + sequence`, of dims that inputs have alone."""
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             return int(dim.dim_value)
-        shown = dim.dim_param if _is_name(dim.dim_param) else self._unnamed(f"{name}_{index}")
+        shown = self._shown(name, index, dim)
         parts = [part.strip() for part in shown.split("+")]
         if _SUM.fullmatch(shown) and all(p.isdecimal() or p in self._named or p in self.sizes for p in parts):
             return sum((int(p) if p.isdecimal() else self.named(p) for p in parts), start=0)
         return self.named(shown, least)
+
+    def _shown(self, name: str, index: int, dim: onnx.TensorShapeProto.Dimension) -> str:
+        """What the file calls a dim of an input that is no number, or a name for one that it does not name."""
+        return dim.dim_param if _is_name(dim.dim_param) else self._unnamed(f"{name}_{index}")
 
     def named(self, shown: str, least: int = 1) -> Dim:
         """What the file calls so; `sizes` may also call it as the payload does."""
@@ -65,10 +75,16 @@ class Symbols:
     def _symbol(self, given: str, least: int) -> Dim:
         """The symbol of a dim that has no number, called as in the file or as in the payload."""
         shown = given if given in self._names else next((s for s, name in self._names.items() if name == given), given)
+        name = self._name(shown)
+        value = self.learned.values.get(name)
+        if value is not None:
+            for symbol in () if isinstance(value, int) else symbols(value):
+                self._symbol(symbol.name, symbol.lower)
+            return as_declared(value, self._held.values())
         if shown not in self._held:
-            name = self._name(shown)
-            learned = self._learned.get(name)
-            self._held[shown] = Symbol(name, least, learned.upper if learned is not None else None)
+            known = self.learned.symbols.get(name)
+            learned = known if known is not None else Symbol(name)
+            self._held[shown] = Symbol(name, max(least, learned.lower), learned.upper, learned.multiple_of)
         return self._held[shown].size()
 
     def _name(self, shown: str) -> str:
@@ -106,15 +122,6 @@ class Symbols:
         return list(self._held.values())
 
     @cached_property
-    def facts(self) -> Facts:
-        """What was learned, of the symbols as they are declared."""
-        return Facts(self._predicates(self.bounds))
-
-    def _predicates(self, bounds: Iterable[Bound]) -> list[Predicate]:
-        return [Predicate.of("<=", as_declared(size, self.declared), most) for size, most in bounds]
-
-    def demands(self) -> list[tuple[Predicate, str]]:
-        """What has to be asserted, as the ranges of symbols do not say it, each with a message."""
-        several = [bound for bound in self.bounds if as_symbol(bound[0]) is None]
-        messages = [f"the model has a table of {most} for {to_text(size)}" for size, most in several]
-        return list(zip(self._predicates(several), messages, strict=True))
+    def conditions(self) -> Conditions:
+        """What has to be asserted, as the symbols that are declared do not say it."""
+        return self.learned.declared(self.declared)

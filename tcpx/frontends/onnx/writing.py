@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tcpx.frontends.onnx.broadcasting import Shape, broadcast_shape, same, shown
-from tcpx.frontends.onnx.errors import BoundedSize, Unsupported
+from tcpx.frontends.onnx.errors import BoundedSize, Equation, Unsupported
 from tcpx.frontends.onnx.tidying import in_place
 from tcpx.limits import INT64_MAX
 from tcpx.payload.builder import Builder, tile
 from tcpx.payload.diagnostics import Location
+from tcpx.payload.equations import reduced, sides, solutions
 from tcpx.payload.evaluator import Array
 from tcpx.payload.facts import NOTHING
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
@@ -28,7 +29,8 @@ from tcpx.payload.ops.normalization import Softmax
 from tcpx.payload.ops.select import IsNan
 from tcpx.payload.ops.views import Reshape, Slice, View
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Size, as_dim, is_less_equal, maximum, minimum
+from tcpx.payload.size_substitution import Rebuild
+from tcpx.payload.sizes import Dim, Size, as_dim, as_symbol, is_less_equal, maximum, minimum
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_numpy, shape_of
 from tcpx.payload.value_ranges import value_range
 
@@ -60,6 +62,22 @@ def counted(value: Value) -> Dim | None:
             return None
 
 
+class Equations:
+    """Sizes that nodes need to be equal: those that an import before has found, and those that this one finds."""
+
+    def __init__(self, known: Sequence[Equation] = ()) -> None:
+        self.new: list[Equation] = []
+        self._texts = {equation.message for equation in known}
+
+    def add(self, equation: Equation) -> bool:
+        """Note an equation; False where that has been noted before, and did not help."""
+        if equation.message in self._texts:
+            return False
+        self._texts.add(equation.message)
+        self.new.append(equation)
+        return True
+
+
 class Writer:
     """Adds operations to the function of a builder. `place` and `prefix` are those of the node at hand."""
 
@@ -81,6 +99,11 @@ class Writer:
         """By the name of constants, the number behind the last one."""
         self.facts = NOTHING
         """What holds of sizes, beside the ranges of their symbols: the function asserts it."""
+        self.node = ""
+        """The operator and the name of the node at hand."""
+        self.equations = Equations()
+        self.quotients: Mapping[str, Dim] = {}
+        """What quotients equal where the function runs, by their texts: no size is written by these quotients."""
 
     # ------------------------------------------------------------ one operation
 
@@ -116,6 +139,7 @@ class Writer:
     ) -> Sequence[Value]:
         """An operation with several results."""
         like = operands[0].type if operands else None
+        results = [(self.rewritten(shape) if shape is not None else None, dtype) for shape, dtype in results]
         types = [
             TensorType(
                 shape if shape is not None else shape_of(like) if like is not None else (),
@@ -137,14 +161,14 @@ class Writer:
 
     def binary(self, name: str, a: Value, b: Value, dtype: ScalarType | None = None) -> Value:
         """An elementwise operation of operands that are broadcast to one shape."""
-        shape = broadcast_shape(shape_of(a.type), shape_of(b.type))
+        shape = self.broadcast_shape(shape_of(a.type), shape_of(b.type))
         return self.op(name, self.expand(a, shape), self.expand(b, shape), dtype=dtype)
 
     def compare(self, name: str, a: Value, b: Value) -> Value:
         """A comparison of operands that are broadcast."""
         numbers = literal(a), literal(b)
         if None not in numbers:
-            shape = broadcast_shape(shape_of(a.type), shape_of(b.type))
+            shape = self.broadcast_shape(shape_of(a.type), shape_of(b.type))
             return self.fill(int(getattr(np, name)(*numbers)), shape, i1)
         return self.binary(name, a, b, i1)
 
@@ -157,7 +181,7 @@ class Writer:
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """`a` where the condition holds, else `b`, broadcast."""
-        shape = broadcast_shape(shape_of(condition.type), shape_of(a.type), shape_of(b.type))
+        shape = self.broadcast_shape(shape_of(condition.type), shape_of(a.type), shape_of(b.type))
         holds = literal(condition)
         if holds is not None:
             return self.expand(a if holds else b, shape)
@@ -200,13 +224,49 @@ class Writer:
         self._counts[base] = count
         return name
 
+    # ------------------------------------------------------------ sizes that have to be equal
+
+    def rewritten(self, shape: Shape) -> Shape:
+        """A shape without the quotients that equal other sizes."""
+        return tuple(map(Rebuild(self.quotients).of, shape)) if self.quotients else shape
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Whether two sizes are equal, which the node at hand needs; what is not known of sizes that a call decides is
+        an equation, which the next import solves or asserts. False where they differ, and in branches."""
+        gap = reduced(a - b)
+        held = Predicate.of("==", *sides(gap))
+        if same(a, b) or self.facts.decide(held):
+            return True
+        if isinstance(gap, int) or not self.is_certain or self.place is None or not self.facts.allow(held):
+            return False
+        if not self.equations.add(Equation(a, b, self.node, self.place)):
+            return False
+        self.demand(held, self.equations.new[-1].message)
+        self.facts = self.facts.and_also(held)
+        return True
+
+    def as_equal(self, a: Value, shape: Shape) -> Value:
+        """A value of which each dim is equal to that of a shape, which facts may say, as one of this shape."""
+        own = shape_of(a.type)
+        if all(same(x, y) for x, y in zip(own, shape, strict=True)):
+            return a
+        return self.insert(Materialize.of(a, tile([0] * len(own), shape)))
+
+    def with_dim(self, a: Value, axis: int, size: Dim) -> Value:
+        """A value of which one dim is equal to a size, as one that has this size there."""
+        return self.as_equal(a, tuple(size if k == axis else n for k, n in enumerate(shape_of(a.type))))
+
+    def broadcast_shape(self, *shapes: Sequence[Dim]) -> Shape:
+        """The shape that NumPy broadcasts these to; dims that are never 1 are equal."""
+        return broadcast_shape(*shapes, equal=self.equal)
+
     # ------------------------------------------------------------ shapes
 
     def reshape(self, a: Value, shape: Sequence[Dim]) -> Value:
         """The same elements under another shape."""
         if isinstance(a.defining_op, Reshape):
             a = a.defining_op.operand
-        old, new = shape_of(a.type), tuple(shape)
+        old, new = shape_of(a.type), self.rewritten(tuple(shape))
         number = literal(a)
         if number is not None and old != new:
             return self.fill(number, new, dtype_of(a.type))
@@ -216,7 +276,7 @@ class Writer:
 
     def expand(self, a: Value, shape: Sequence[Dim]) -> Value:
         """Broadcast to a shape, from the last dim on, as NumPy does."""
-        own, wide = shape_of(a.type), tuple(shape)
+        own, wide = shape_of(a.type), self.rewritten(tuple(shape))
         if len(own) == len(wide) and all(same(x, y) for x, y in zip(own, wide, strict=True)):
             return a
         lead = len(wide) - len(own)
@@ -225,13 +285,26 @@ class Writer:
         if isinstance(a.defining_op, Fill):
             return self.fill(a.defining_op.literal, wide, dtype_of(a.type))
         for k, n in enumerate(own):
-            if not same(n, wide[lead + k]) and (is_less_equal(n, 0) is True or is_less_equal(2, n) is True):
-                raise Unsupported(f"{shown(own)} broadcast to {shown(wide)}", equal=(n, wide[lead + k]))
+            whole = wide[lead + k]
+            if same(n, whole) or n == 1:
+                continue
+            is_never_one = is_less_equal(n, 0) is True or is_less_equal(2, n) is True
+            if (is_never_one or self._varies_as(n, whole)) and self.equal(n, whole):
+                a = self.with_dim(a, k, whole)
+            elif is_never_one:
+                raise Unsupported(f"{shown(own)} broadcast to {shown(wide)}", equal=(n, whole))
+        own = shape_of(a.type)
         if any(n != 1 and not same(n, wide[lead + k]) for k, n in enumerate(own)):
             return self._open(a, wide, lead)
         kept = [k for k, n in enumerate(own) if same(n, wide[lead + k])]
         narrow = self.reshape(a, [own[k] for k in kept])
         return self.op("broadcast", narrow, shape=wide, dims=tuple(lead + k for k in kept))
+
+    def _varies_as(self, n: Dim, whole: Dim) -> bool:
+        """Whether two computed dims are equal for any number of sizes of a call, by what both are of one symbol: then
+        they are meant to be, and neither is meant to be 1 where the other is not."""
+        found = solutions(n - whole) if as_symbol(n) is None and as_symbol(whole) is None else None
+        return (found is not None and bool(found.remainders)) or self.facts.decide(Predicate.of("==", n, whole)) is True
 
     def _open(self, a: Value, wide: Shape, lead: int) -> Value:
         """Broadcast along dims of which only a call says whether they are 1."""
@@ -251,7 +324,7 @@ class Writer:
 
     def slice(self, a: Value, offsets: Sequence[Dim], sizes: Sequence[Dim], strides: Sequence[int] = ()) -> Value:
         """A part of a tensor."""
-        own, steps = shape_of(a.type), strides or (1,) * len(sizes)
+        own, steps, sizes = shape_of(a.type), strides or (1,) * len(sizes), self.rewritten(tuple(sizes))
         if all(same(x, y) for x, y in zip(own, sizes, strict=True)):
             return a
         ends = [(o + (size - 1) * step + 1, n) for o, size, step, n in zip(offsets, sizes, steps, own, strict=True)]
@@ -270,11 +343,11 @@ class Writer:
         self.made[op] = None
         return self.builder.insert(op, name).result
 
-    def demand(self, condition: Predicate, message: str) -> None:
+    def demand(self, condition: Predicate, message: str, place: Location | None = None) -> None:
         """Assert something of sizes, once, at the start of the function."""
         body = next(iter(self.builder.module.funcs.values())).body
         op, known = Assert.of([condition], message), [op for op in body.ops if isinstance(op, Assert)]
-        op.location = self.place
+        op.location = place or self.place
         if all(op.attributes != other.attributes for other in known):
             body.insert(len(known), op)
 

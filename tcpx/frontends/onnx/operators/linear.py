@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tcpx.frontends.onnx.broadcasting import broadcast_shape, same, shown
+from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
@@ -26,11 +26,12 @@ def multiplied(n: Node, a: Value, b: Value, dtype: ScalarType) -> Value:
     if len(lhs) < 1 or len(rhs) < 1:
         raise n.error("a product of matrices or vectors", "1 dim or more", f"{shown(lhs)} and {shown(rhs)}")
     inner = lhs[-1], rhs[-2] if len(rhs) > 1 else rhs[0]
-    if not same(*inner):
+    if not n.equal(*inner):
         raise n.error("the summed dims differ", shown([inner[0]]), shown([inner[1]]), equal=inner)
+    b = n.w.with_dim(b, max(len(rhs) - 2, 0), inner[0])
     if len(lhs) == 2 and len(rhs) == 2:
         return n.w.op("matmul", a, b, shape=(lhs[0], rhs[1]), dtype=dtype)
-    batch = broadcast_shape(lhs[:-2], rhs[:-2])
+    batch = n.w.broadcast_shape(lhs[:-2], rhs[:-2])
     # A batch of 1 stays beside heads: attention is then what it is of any batch.
     shared = [lhs[:-2], rhs[:-2]] if len(lhs) == len(rhs) and any(not same(d, 1) for d in batch) else [(), ()]
     ones = [
@@ -68,8 +69,9 @@ def gemm(n: Node) -> Result:
         n.ranked(k, 2, 2)
     lhs, rhs = (["k", "m"] if n.int("transA", 0) else ["m", "k"]), (["n", "k"] if n.int("transB", 0) else ["k", "n"])
     inner = n.shape(0)[lhs.index("k")], n.shape(1)[rhs.index("k")]
-    if not same(*inner):
+    if not n.equal(*inner):
         raise n.error("the summed dims differ", shown([inner[0]]), shown([inner[1]]), equal=inner)
+    b = w.with_dim(b, rhs.index("k"), inner[0])
     made = w.contract(a, b, lhs, rhs, ["m", "n"])
     alpha, beta = n.float("alpha", 1.0), n.float("beta", 1.0)
     made = made if alpha == 1 else w.with_number("mul", made, alpha)
@@ -138,7 +140,7 @@ def _broadcast(n: Node, names: Sequence[list[str]]) -> list[tuple[Value, list[st
     for k, term in enumerate(names):
         for name, size in zip(term, n.shape(k), strict=True):
             sizes.setdefault(name, []).append(size)
-    whole = {name: broadcast_shape(*([size] for size in found))[0] for name, found in sizes.items()}
+    whole = {name: n.w.broadcast_shape(*([size] for size in found))[0] for name, found in sizes.items()}
     factors: list[tuple[Value, list[str]]] = []
     for k, term in enumerate(names):
         value, kept = n.value(k), [not same(d, 1) or same(whole[x], 1) for x, d in zip(term, n.shape(k), strict=True)]

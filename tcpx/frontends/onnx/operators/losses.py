@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import nan
 from typing import Final
 
-from tcpx.frontends.onnx.broadcasting import same, shown, unequal
+from tcpx.frontends.onnx.broadcasting import shown
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.payload.ir import Value
@@ -34,13 +34,13 @@ def _loss(n: Node, logarithms: Value) -> Value:
     """A label that is neither a class nor ignored is an error where it can be declared, and else makes the loss NaN."""
     w, shape, dtype = n.w, n.ranked(0, 2).shape, n.dtype()
     classes, rest = shape[1], (shape[0], *shape[2:])
-    other = unequal(n.shape(1), rest)
+    other = next((pair for pair in zip(n.shape(1), rest, strict=False) if not n.equal(*pair)), None)
     if n.input(1).rank != len(rest) or other is not None:
         raise n.error("the labels of classes", shown(rest), shown(n.shape(1)), equal=other)
     reduction, ignored = n.text("reduction", "mean"), n.raw("ignore_index") is not None
     if reduction not in _REDUCTIONS:
         raise n.error("the reduction", ", ".join(_REDUCTIONS), reduction)
-    labels = n.value(1)
+    labels = w.as_equal(n.value(1), rest)
     places, is_ignored = labels, None
     if ignored:
         is_ignored = w.with_number("equal", labels, n.int("ignore_index"), dtype=i1)
@@ -53,7 +53,7 @@ def _loss(n: Node, logarithms: Value) -> Value:
     factors: Value | None = None
     if n.has(2):
         weights = n.ranked(2, 1, 1)
-        if not same(weights.shape[0], classes):
+        if not n.equal(weights.shape[0], classes):
             raise n.error("a weight for each class", shown([classes]), str(weights), equal=(classes, weights.shape[0]))
         factors = w.op("gather", n.value(2), places, shape=rest, dim=0, out_of_range="fill", fill=nan)
         loss = w.op("mul", loss, factors)

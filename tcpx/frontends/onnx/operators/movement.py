@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tcpx.frontends.onnx.broadcasting import broadcast_shape, learn_bounds, least, same, shown, unequal
+from tcpx.frontends.onnx.broadcasting import learn_bounds, least, same, shown
 from tcpx.frontends.onnx.errors import Unsupported, equality_of
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx, product
 from tcpx.frontends.onnx.table import Result, grows, rule
@@ -133,8 +133,10 @@ def reshape(n: Node) -> Result:
         raise n.error("more than one dim is left open", "one -1", shown(wanted))
     rest = [d for d in wanted if not (isinstance(d, int) and d == -1)]
     made = [quotient(n, own, rest) if isinstance(d, int) and d == -1 else d for d in wanted]
-    if not same(product(n, own), product(n, made)):
+    before, after = product(n, own), product(n, made)
+    if not same(before, after):
         learn_bounds([*own, *made])
+    if not n.equal(before, after):
         raise n.error("a reshape keeps the number of elements", f"as many as {shown(own)}", shown(made), [*own, *made])
     return n.w.reshape(n.value(0), made)
 
@@ -180,10 +182,11 @@ def squeeze(n: Node) -> Result:
             n.demand(least, message, [own[k]])
     else:
         chosen = n.axes(axes, len(own))
-    wider = next((own[k] for k in chosen if not same(own[k], 1)), None)
+    wider = next((own[k] for k in chosen if not n.equal(own[k], 1)), None)
     if wider is not None:
         raise n.error("a dim that is left out is 1", "dims of 1", shown([own[k] for k in chosen]), equal=(wider, 1))
-    return n.w.reshape(n.value(0), [d for k, d in enumerate(own) if k not in chosen])
+    x = n.w.as_equal(n.value(0), tuple(1 if k in chosen else d for k, d in enumerate(own)))
+    return n.w.reshape(x, [d for k, d in enumerate(own) if k not in chosen])
 
 
 @rule("Unsqueeze")
@@ -213,7 +216,7 @@ def expand(n: Node) -> Result:
     wanted = n.dims(1)
     if any(is_less_equal(d, -1) is True for d in wanted):
         raise n.error("sizes to broadcast to", "numbers of 0 or more", shown(wanted))
-    return n.w.expand(n.value(0), broadcast_shape(n.shape(), wanted))
+    return n.w.expand(n.value(0), n.w.broadcast_shape(n.shape(), wanted))
 
 
 @rule("Tile")
@@ -236,13 +239,15 @@ def concat(n: Node) -> Result:
     """One behind another."""
     rank = n.input(0).rank
     axis = n.axis(rank, default=1 if n.version < 4 else None)
-    for k in range(1, len(n.inputs)):
-        other = n.ranked(k, rank, rank).shape
-        beside = [[d for k, d in enumerate(shape) if k != axis] for shape in (n.shape(), other)]
-        pair = unequal(*beside)
-        if pair is not None:
-            raise n.error("dims beside the axis differ", shown(n.shape()), shown(other), equal=pair)
-    return n.joined(0, n.values()[1:], axis) if len(n.inputs) > 1 else n.input(0)
+    first, others = n.shape(), list[Value]()
+    for index in range(1, len(n.inputs)):
+        other = n.ranked(index, rank, rank).shape
+        for k, pair in enumerate(zip(first, other, strict=True)):
+            if k != axis and not n.equal(*pair):
+                raise n.error("dims beside the axis differ", shown(first), shown(other), equal=pair)
+        whole = tuple(other[k] if k == axis else d for k, d in enumerate(first))
+        others.append(n.w.as_equal(n.value(index), whole))
+    return n.joined(0, others, axis) if len(n.inputs) > 1 else n.input(0)
 
 
 grows("Concat", None, {0: 0})
@@ -261,14 +266,17 @@ def split(n: Node) -> Sequence[Result]:
         count = n.int("num_outputs", len(n.outputs))
         step = ceildiv(own[axis], max(count, 1))
         sizes = [minimum(step, own[axis] - step * k) for k in range(count)]
-    made: list[Result] = []
-    offset: Dim = 0
+    whole: Dim = 0
     for size in sizes:
-        made.append(n.w.part(n.value(0), axis, offset, size))
-        offset = offset + size
-    if not same(offset, own[axis]):
-        pair = own[axis], offset
+        whole = whole + size
+    if not n.equal(own[axis], whole):
+        pair = own[axis], whole
         raise n.error("the parts are not as long as the dim", shown(pair[:1]), shown(pair[1:]), equal=pair)
+    made: list[Result] = []
+    x, offset = n.w.with_dim(n.value(0), axis, whole), whole - whole
+    for size in sizes:
+        made.append(n.w.part(x, axis, offset, size))
+        offset = offset + size
     return made
 
 

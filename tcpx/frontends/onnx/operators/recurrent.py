@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tcpx.frontends.onnx.broadcasting import shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.regions import MOST_IN_TURN
@@ -102,7 +103,12 @@ class _Direction:
         given = self.n.value(index)
         if self.n.int("layout", 0):
             given = self.n.w.transpose(given, (1, 0, 2))
-        return self.n.w.reshape(self._own(given, 2), shape)
+        own = self._own(given, 2)
+        batch = shape_of(own.type)[0]
+        if not self.n.equal(self.batch, batch):
+            message = "a state has the batch of the sequences"
+            raise self.n.error(message, shown([self.batch]), shown([batch]), equal=(self.batch, batch))
+        return self.n.w.as_equal(own, shape)
 
     def unrolled(self, length: int) -> tuple[Value, State]:
         """The states after all steps, in the order of time, and the last one."""

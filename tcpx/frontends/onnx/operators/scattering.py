@@ -142,7 +142,7 @@ def columns_to_image(n: Node) -> Result:
     if not isinstance(taps, int) or taps < 1 or channels % taps or not channels:
         raise n.error("columns are windows of channels", f"a multiple of {taps}", shown(shape[1:2]), [shape[1]])
     both = product(n, held.count), shape[2]
-    if not same(*both):
+    if not n.equal(*both):
         raise n.error("columns for all windows", shown(held.count), shown(shape[2:]), equal=both)
     pieces = w.reshape(n.value(0), (shape[0], channels // taps, *kernel, *held.count))
     inner, outer = [f"k{d}" for d in range(rank)], [f"o{d}" for d in range(rank)]

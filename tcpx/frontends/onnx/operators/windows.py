@@ -116,11 +116,12 @@ def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 
         )
     if n.raw("kernel_shape") is not None and n.ints("kernel_shape") != kernel:
         raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
-    if groups < 1 or not same(own[1] * groups, shape[1]) or not same(floordiv(own[0], groups) * groups, own[0]):
+    if groups < 1 or not n.equal(own[1] * groups, shape[1]) or not same(floordiv(own[0], groups) * groups, own[0]):
         both = own[1] * groups, shape[1]
         raise n.error(
             "channels are groups", f"{counted(groups, 'group')} of {shown(own[1:2])}", shown(shape[1:2]), equal=both
         )
+    x = n.w.with_dim(x, 1, own[1] * groups)
     held = windows_of(n, shape[2:], kernel)
     count, has_own = held.count, pad == 0 and is_finite(weight)
     if not has_own:
@@ -178,7 +179,7 @@ def conv_transpose(n: Node) -> Result:
         len(own) != len(shape)
         or len(kernel) != rank
         or groups < 1
-        or not same(own[0], shape[1])
+        or not n.equal(own[0], shape[1])
         or not same(floordiv(own[0], groups) * groups, own[0])
     ):
         raise n.error(
@@ -187,6 +188,7 @@ def conv_transpose(n: Node) -> Result:
             f"{shown(shape)} and {shown(own)}",
             equal=None if same(own[0], shape[1]) else (own[0], shape[1]),
         )
+    x = n.w.with_dim(x, 1, own[0])
     if n.ints("kernel_shape", kernel) != kernel:
         raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
     strides, dilations, pads, auto = _placed(n, kernel, rank)
