@@ -194,9 +194,9 @@ def test_a_shape_cast_to_a_dtype_that_has_not_all_sizes(name: str, to: int, dtyp
 
 
 def test_dims_that_a_size_has_to_be_known_of() -> None:
-    """A Resize by weights needs the dims that it changes, and what a shape decides needs the dims of that shape."""
-    text = """f (float[N, 3, H, W] x) => (float y) <float[4] scales = {1.0, 1.0, 2.0, 1.0}> {
-      y = Resize <mode = "linear"> (x, , scales)
+    """A Resize without aliases needs the dims that it changes, and what a shape decides needs those of the shape."""
+    text = """f (float[N, 3, H, W] x) => (float y) <float[4] scales = {1.0, 1.0, 0.6, 1.0}> {
+      y = Resize <mode = "linear", antialias = 1> (x, , scales)
     }"""
     with pytest.raises(tcpx.onnx.UnsupportedError, match=r"--size H=<number>$") as error:
         _ = loaded(text).module
@@ -204,7 +204,7 @@ def test_dims_that_a_size_has_to_be_known_of() -> None:
     assert error.value.findings[0].dims == ("H",)
     model = loaded(text).specialized(sizes={"H": 5})
     x = np.arange(2 * 3 * 5 * 2, dtype=np.float32).reshape(2, 3, 5, 2)
-    assert np.asarray(tcpx.evaluate(model.module, x)).shape == (2, 3, 10, 2)
+    assert np.asarray(tcpx.evaluate(model.module, x)).shape == (2, 3, 3, 2)
     text = "f (int64[K] i, float[M] x, float[2] v) => (float y) { depth = Shape (x) y = OneHot (i, depth, v) }"
     with pytest.raises(tcpx.onnx.UnsupportedError, match=r"`depth`\) has to be constant; .*--size M=<number>$"):
         _ = loaded(text).module
@@ -264,13 +264,15 @@ TRANSFORMS = "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners a
 ROUNDINGS = "round_prefer_floor round_prefer_ceil floor ceil".split()
 
 
-def resizing(forms: Sequence[tuple[str, str, float]], dim: int | str, by: str = "scales") -> onnx.ModelProto:
-    """One Resize to the nearest elements for each form: coordinates, rounding and scale."""
+def resizing(
+    forms: Sequence[tuple[str, str, float]], dim: int | str, by: str = "scales", **attributes: Any
+) -> onnx.ModelProto:
+    """One Resize for each form: coordinates, rounding and scale; to nearest elements, unless `attributes` say how."""
     values = sorted({scale for _, _, scale in forms})
     nodes = [
         helper.make_node(
             "Resize", ["x", "", f"s{values.index(scale)}"] if by == "scales" else ["x", "", "", "size"], [f"y{k}"],
-            coordinate_transformation_mode=transform, nearest_mode=rounding,
+            coordinate_transformation_mode=transform, nearest_mode=rounding, **attributes,
         )
         for k, (transform, rounding, scale) in enumerate(forms)
     ]  # fmt: skip
@@ -282,6 +284,33 @@ def resizing(forms: Sequence[tuple[str, str, float]], dim: int | str, by: str = 
     outputs = [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None) for k in range(len(forms))]
     graph = helper.make_graph(nodes, "resizes", inputs, outputs, held if by == "scales" else [])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize("attributes", [{"mode": "linear"}, {"mode": "cubic"}, {"mode": "cubic", "exclude_outside": 1}])
+def test_resizing_by_weights_of_a_dim_that_a_call_decides(attributes: dict[str, Any]) -> None:
+    """What the importer computes where the dim is a number."""
+    forms = [(transform, "floor", scale) for transform in TRANSFORMS for scale in (2.0, 0.6, 2.7)]
+    module = tcpx.onnx.load(resizing(forms, "N", **attributes)).module
+    for extent in (1, 2, 3, 8, 31):
+        x = np.random.default_rng(extent).standard_normal((2, extent)).astype(np.float32)
+        wanted = tcpx.evaluate(tcpx.onnx.load(resizing(forms, extent, **attributes)).module, x)
+        for form, ours, theirs in zip(forms, tcpx.evaluate(module, x), wanted, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-6, err_msg=f"{form} of {extent}")
+
+
+def test_resizing_by_weights_compiled() -> None:
+    forms = [("half_pixel", "floor", 1.0), ("align_corners", "floor", 1.0)]
+    model = resizing(forms, "N", by="sizes", mode="linear")
+    kernel, reference = tcpx.compile(tcpx.onnx.load(model).module), onnx.reference.ReferenceEvaluator(model)
+    for extent, size in ((1, 4), (5, 9), (33, 17)):
+        arrays = {
+            "x": np.random.default_rng(size).standard_normal((2, extent)).astype(np.float32),
+            "like": np.zeros((2, size), np.float32),
+        }
+        for ours, theirs in zip(
+            cast("Any", kernel(*arrays.values())), cast("Any", reference.run(None, arrays)), strict=True
+        ):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_resizing_to_nearest_elements_of_a_dim_that_a_call_decides() -> None:

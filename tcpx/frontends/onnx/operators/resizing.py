@@ -1,5 +1,5 @@
 """Resize and Upsample: each element repeated, or along each axis a gather, a sum of weighted gathers, or a product with
-a matrix of weights, all of them known. Along a dim that a call decides, a gather by computed indices."""
+a matrix of weights, all of them known. Along a dim that a call decides, indices and weights are computed."""
 
 from __future__ import annotations
 
@@ -147,11 +147,16 @@ def _resized(
         if same(size, extent) and scale == 1 and not roi:
             continue
         if not (isinstance(extent, int) and isinstance(size, int) and scale is not None):
-            if mode != "nearest" or roi:
-                word = transform if roi else mode
+            shrinks = mode != "nearest" and n.int("antialias", 0) and not (scale is not None and scale >= 1)
+            if roi or shrinks:
+                word = transform if roi else "antialias"
                 dims = [*_extents(n, axes), *sizes]
                 raise Unsupported(f"the mode {word} along a dim that is known when called", dims)
-            x = n.w.along(x, _nearest(n, extent, size, scale, transform, nearest), axis)
+            place = _places(n, extent, size, scale, transform)
+            if mode == "nearest":
+                x = n.w.along(x, _nearest(n, place, extent, nearest), axis)
+            else:
+                x = _weighted_at_call(n, x, axis, place, mode)
             continue
         if size > MOST_PLACES or (mode != "nearest" and size * extent > MOST_WEIGHTS) or (size and not extent):
             raise Unsupported(f"an axis of {extent} resized to {size}")
@@ -222,8 +227,8 @@ def _extrapolated(n: Node, x: Value, outside: Mapping[int, Array]) -> Value:
     return x
 
 
-def _nearest(n: Node, extent: Dim, size: Dim, scale: float | None, transform: str, rounding: str) -> Value:
-    """The index in the operand of each element of the result: what `_place` says, computed by the payload in f64."""
+def _places(n: Node, extent: Dim, size: Dim, scale: float | None, transform: str) -> Value:
+    """Where each element of the result lies in the operand: what `_place` says, computed by the payload in f64."""
     w, shape = n.w, (size,)
     n.demand(Predicate.of("<=", 1, extent), "an empty dim cannot be resized", [extent])
 
@@ -253,6 +258,12 @@ def _nearest(n: Node, extent: Dim, size: Dim, scale: float | None, transform: st
             place = w.op("div", index, factor)
         case _:
             raise Unsupported(f"the coordinates {transform}")
+    return place
+
+
+def _nearest(n: Node, place: Value, extent: Dim, rounding: str) -> Value:
+    """The index in the operand of the nearest element to each place."""
+    w = n.w
     match rounding:
         case "round_prefer_floor":
             place = w.unary("ceil", w.with_number("sub", place, 0.5))
@@ -262,7 +273,57 @@ def _nearest(n: Node, extent: Dim, size: Dim, scale: float | None, transform: st
             place = w.unary(rounding, place)
         case _:
             raise Unsupported(f"the rounding {rounding}")
-    return w.with_number("min", w.with_number("max", w.cast(place, si64), 0), extent - 1)
+    return _inside(n, w.cast(place, si64), extent)
+
+
+def _inside(n: Node, places: Value, extent: Dim) -> Value:
+    """Places, those outside of a dim moved to its ends."""
+    return n.w.with_number("min", n.w.with_number("max", places, 0), extent - 1)
+
+
+def _weighted_at_call(n: Node, x: Value, axis: int, place: Value, mode: str) -> Value:
+    """A sum of weighted elements around each place along an axis: what `_weights` says, computed by the payload."""
+    if mode not in ("linear", "cubic"):
+        raise Unsupported(f"the mode {mode}")
+    w, held, extent = n.w, accumulator_of(n.dtype()) if n.dtype().is_float else f32, shape_of(x.type)[axis]
+    first, zero = w.unary("floor", place), w.fill(0, shape_of(place.type), f64)
+    past = w.op("sub", place, first)
+    taps: list[tuple[Value, Value]] = []
+    for tap in (0, 1) if mode == "linear" else (-1, 0, 1, 2):
+        at = w.with_number("add", w.cast(first, si64), tap)
+        weight = _kernel_at_call(n, w.unary("abs", w.with_number("sub", past, tap)), mode, tap)
+        if n.int("exclude_outside", 0):
+            is_inside = w.op(
+                "and", w.with_number("greater_equal", at, 0, dtype=i1), w.with_number("less", at, extent, dtype=i1)
+            )
+            weight = w.op("select", is_inside, weight, zero, dtype=f64)
+        taps.append((at, weight))
+    if n.int("exclude_outside", 0):
+        whole = taps[0][1]
+        for _, weight in taps[1:]:
+            whole = w.op("add", whole, weight)
+        taps = [(at, w.op("div", weight, whole)) for at, weight in taps]
+    x = w.cast(x, held)
+    total: Value | None = None
+    for at, weight in taps:
+        read = w.along(x, _inside(n, at, extent), axis)
+        factor = w.op("broadcast", w.cast(weight, held), shape=shape_of(read.type), dims=(axis,))
+        part = w.op("mul", read, factor)
+        total = part if total is None else w.op("add", total, part)
+    return x if total is None else total
+
+
+def _kernel_at_call(n: Node, t: Value, mode: str, tap: int) -> Value:
+    """What `_kernel` says of distances: below 1 for the taps 0 and 1, from 1 to 2 for the others."""
+    w = n.w
+    if mode == "linear":
+        return w.with_number("sub", t, 1, first=True)
+    a = n.float("cubic_coeff_a", -0.75)
+    factors = (a + 2, -(a + 3), 0, 1) if tap in (0, 1) else (a, -5 * a, 8 * a, -4 * a)
+    made = w.with_number("mul", t, factors[0])
+    for factor in factors[1:-1]:
+        made = w.op("mul", w.with_number("add", made, factor), t)
+    return w.with_number("add", made, factors[-1])
 
 
 def _place(n: Node, i: int, extent: int, size: int, scale: float, transform: str, box: tuple[float, float]) -> float:
@@ -294,12 +355,12 @@ def _weights(n: Node, places: Array, extent: int, scale: float, mode: str) -> Ar
     if mode not in ("linear", "cubic"):
         raise Unsupported(f"the mode {mode}")
     reach = wide * (1 if mode == "linear" else 2)
-    a = n.float("cubic_coeff_a", -0.75)
+    a, is_cut = n.float("cubic_coeff_a", -0.75), bool(n.int("exclude_outside", 0))
     made = np.zeros((len(places), extent))
     for row, place in enumerate(places.tolist()):
         taps = range(floor(place - reach) + 1, ceil(place + reach))
         weights = {t: _kernel((t - place) / wide, mode, a) for t in taps}
-        if n.int("exclude_outside", 0):
+        if is_cut:
             weights = {t: v for t, v in weights.items() if 0 <= t < extent}
         total = sum(weights.values())
         for tap, weight in weights.items():
