@@ -142,7 +142,7 @@ def _with_values(model: tcpx.onnx.Model, files: Mapping[str, str], names: Contai
 
 def _with_what_it_needs(model: tcpx.onnx.Model, files: Mapping[str, str], sizes: SizeValues) -> tcpx.onnx.Model:
     """The model with numbers for the dims, and values for the inputs, that its import asks for, so far as they are
-    given."""
+    given; also for dims of which its nodes say what they are, which no call can give."""
     while True:
         try:
             needs = [name for name in model.needs if name in files]
@@ -152,9 +152,10 @@ def _with_what_it_needs(model: tcpx.onnx.Model, files: Mapping[str, str], sizes:
                 raise
             model = model.specialized(sizes=numbers)
         else:
-            if not needs:
+            solved = {name: sizes[name] for name in model.imported.solved if name in sizes and name not in model.sizes}
+            if not needs and not solved:
                 return model
-            model = _with_values(model, files, needs)
+            model = _with_values(model, files, needs).specialized(sizes=solved)
 
 
 def _require_model(given: Mapping[str, object], option: str) -> None:

@@ -113,15 +113,16 @@ def test_caches_in_place(tmp_path: Path, tcpx_command: Command) -> None:
 
 
 HIDDEN = "f (float[N, hidden] x, float[8, 4] w) => (float[N, 4] y) { y = MatMul(x, w) }"
-RESIZED = """f (float[N, 3, H, W] x) => (float[N, 3, A, B] y) <float[4] sc = {1.0, 1.0, 2.0, 2.0}> {
-  y = Resize <mode = "linear"> (x, , sc)
+RESIZED = """f (float[N, 3, H, W] x) => (float[N, 3, A, B] y) <int64[2] s = {10, 14}> {
+  y = Resize <mode = "linear", keep_aspect_ratio_policy = "not_larger", axes = [2, 3]> (x, , , s)
 }"""
+WAVES = "f (float[N, L, 1] x) => (float[N, L, 2] y) <int64 a = {1}> { y = DFT(x, , a) }"
+PRODUCT = "f (float[A, K] x, float[K2, B] w) => (float[A, B] y) { y = MatMul(x, w) }"
 RESHAPED = "f (float[N, M] x) => (float[N, 24] y) <int64[2] s = {-1, 24}> { y = Reshape(x, s) }"
 SHAPED = "f (float[N, 6] x, int64[2] s) => (float[A, B] y) { y = Reshape(x, s) }"
 MODELS = [
-    pytest.param(HIDDEN, ["N=3"], ["hidden=8"], {}, "--size hidden=8", id="a product"),
+    pytest.param(WAVES, ["N=3"], ["L=8"], {}, "--size L=<number>", id="a transform"),
     pytest.param(RESIZED, ["N=1"], ["H=5", "W=7"], {}, "--size H=<number> --size W=<number>", id="a resize"),
-    pytest.param(RESHAPED, ["N=2"], ["M=48"], {}, "--size M=<number>", id="a reshape"),
     pytest.param(SHAPED, ["N=4"], [], {"s": np.array([-1, 3])}, "--input s=FILE.npy", id="a shape"),
 ]
 CALLS = [
@@ -131,6 +132,12 @@ CALLS = [
     ["bisect", "--against", "onnx"],
 ]
 REST = [["emit", "-o", "OUT"], ["check"], ["explain"], ["freeze", "-o", "OUT.tcps"], ["import", "-o", "OUT"]]
+
+
+SOLVED = [
+    pytest.param(HIDDEN, ["N=3"], "hidden=8", "hidden=9", "[9]", id="a product"),
+    pytest.param(PRODUCT, ["A=3", "K=5", "B=2"], "K2=5", "K2=6", "[5]", id="a product of two"),
+]
 
 
 def asked(options: str, given: Sequence[str]) -> list[str]:
@@ -162,6 +169,31 @@ def test_each_command_specialises_a_model(
     done = tcpx_command(*words, *asked("--size", numbers), *asked("--input", [f"{name}={name}.npy" for name in values]))
     assert done.status == 0, done.err
     assert done.err == "" or command[0] == "emit"
+
+
+@pytest.mark.parametrize("command", [CALLS[0], REST[0], REST[-1]], ids=" ".join)
+@pytest.mark.parametrize(("text", "sizes", "number", "other", "found"), SOLVED)
+def test_each_command_takes_a_size_that_a_node_says(
+    text: str,
+    sizes: list[str],
+    number: str,
+    other: str,
+    found: str,
+    command: list[str],
+    tmp_path: Path,
+    tcpx_command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(model_of(text), "model.onnx")
+    name, *options = command
+    words = [name, "model.onnx", *options, *asked("--size", sizes)]
+    done = tcpx_command(*words, "--size", number)
+    assert done.status == 0, done.err
+    refused = tcpx_command(*words, "--size", other)
+    assert refused.status == 1
+    assert "the summed dims differ" in refused.err
+    assert found in refused.err
 
 
 def test_a_specialised_model_runs_again(tmp_path: Path, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +246,7 @@ def test_only_a_model_is_specialised(files: SimpleNamespace, tcpx_command: Comma
 
 def test_a_size_that_equals_another(tmp_path: Path, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    onnx.save(model_of("f (float[A, K] x, float[K2, B] w) => (float[A, B] y) { y = MatMul(x, w) }"), "model.onnx")
+    onnx.save(model_of(PRODUCT), "model.onnx")
     sizes = ["--size", "K2=K", "--size", "K=5", "--size", "A=2", "--size", "B=3"]
     done = tcpx_command("run", "model.onnx", "--random", "0", "--check", *sizes)
     assert "in   %w: 5x3 float32" in done.out, done.err

@@ -58,6 +58,9 @@ class Imported:
     outputs: tuple[str, ...]
     needs: tuple[str, ...] = ()
     why: str = ""
+    solved: frozenset[str] = frozenset()
+    """The dims that are numbers or other sizes because nodes need them to be, as the file and as the payload calls
+    them."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,8 @@ class Import:
         self._mark(w, func, ports, numbers)
         without_unread(func)
         shared_first(func)
-        return Imported(builder.finish(), tuple(ports), tuple(o.name for o in self.graph.output))
+        outputs = tuple(o.name for o in self.graph.output)
+        return Imported(builder.finish(), tuple(ports), outputs, solved=self.symbols.solved)
 
     # ------------------------------------------------------------ inputs
 

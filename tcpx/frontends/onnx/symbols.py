@@ -117,6 +117,12 @@ class Symbols:
         return [name for name in (*self.sizes, *targets) if name not in known]
 
     @property
+    def solved(self) -> frozenset[str]:
+        """The dims that equations give, as the file and as the payload calls them."""
+        given = self.learned.values
+        return frozenset((*given, *(shown for shown, name in self._names.items() if name in given)))
+
+    @property
     def declared(self) -> list[Symbol]:
         """All that were asked for."""
         return list(self._held.values())
