@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
+import tcpx
 from tcpx.payload.equations import reduced, sides, solutions, value_of_quotient, value_of_symbol
 from tcpx.payload.facts import Facts
 from tcpx.payload.predicates import Predicate
@@ -106,3 +108,24 @@ def test_random_equations() -> None:
         assert evaluate(simplify(gap), {"h": 7}) == evaluate(gap, {"h": 7})
     assert decided > 1400
     assert divided > 50
+
+
+def test_what_an_assertion_of_a_payload_says() -> None:
+    """One condition at the start of a function is known in it: a divisor of a symbol, or a sum of others."""
+    text = """func @f(%x: tensor<[N]x[H]xf32>) -> tensor<[2*N]x[H]xf32> symbols [N, H] {
+  tcp.assert {any = [2*floordiv(H + 1, 2) == H], message = "H is even"}
+  %a = tcp.slice(%x) {offsets = [0, 0]} : tensor<[N]x[floordiv(H, 2)]xf32>
+  %b = tcp.broadcast(%a) {dims = [0, 1]} : tensor<[N]x[floordiv(H, 2)]x2xf32>
+  %c = tcp.reshape(%b) : tensor<[N]x[H]xf32>
+  %y = tcp.concat(%x, %c) {dim = 0} : tensor<[2*N]x[H]xf32>
+  tcp.return(%y)
+}"""
+    module = tcpx.parse(text)
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    wanted = np.concatenate([x, np.repeat(x[:, :3], 2, 1)])
+    for run in (lambda x: tcpx.evaluate(module, x), tcpx.compile(module, target="generic")):
+        np.testing.assert_array_equal(run(x), wanted)
+        with pytest.raises(tcpx.ArgumentError, match="H is even"):
+            run(x[:, :5])
+    with pytest.raises(tcpx.VerifyError):
+        tcpx.parse("\n".join(line for line in text.splitlines() if "assert" not in line))
