@@ -1,17 +1,17 @@
 """Operations on constants, evaluated while a schedule runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
 
 from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import CloneMap, Operation, Value
 from tcpx.payload.ops.call import CallBase
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.size_traversal import leaves
-from tcpx.payload.sizes import Var
+from tcpx.payload.sizes import Dim, Symbol, Var
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import TensorType, shape_of
@@ -24,6 +24,9 @@ from tcpx.transform.outlining import clone
 def fold(ctx: TransformContext, op: Operation) -> Operation:
     """Replace an operation, or a loop, by a constant of the module; returns the constant. Raises ScheduleError."""
     type_ = op.results[0].type if len(op.results) == 1 else None
+    if _is_static_before_calls(op):
+        needed, read = needed_for(op)
+        return _fold_before_calls(ctx, needed, read, _calls(ctx, op, read))
     if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
         raise ctx.fail(
             f"%{op.name} cannot be a constant",
@@ -43,6 +46,8 @@ def fold(ctx: TransformContext, op: Operation) -> Operation:
         op = own
         needed, read = needed_for(op)
         calls = _calls(ctx, op, read)
+    if any(_is_passed_on(ctx, op, read, call) for call in calls):
+        return _fold_before_calls(ctx, needed, read, calls)
     names = [stored_name(ctx, _computed(ctx, op, needed, read, call), op.results[0].name) for call in calls or [None]]
     if len(set(names)) == 1:
         made = [_insert(ctx, op, names[0], op)]
@@ -61,6 +66,37 @@ def fold(ctx: TransformContext, op: Operation) -> Operation:
         if each.parent is not None:
             erase_dead(ctx.rewriter, each.results)
     return made[0]
+
+
+def _is_static_before_calls(op: Operation) -> bool:
+    """Whether an operation on constants has sizes that each call of its function tells, and no others."""
+    needed, read = needed_for(op)
+    func = op.func
+    if func is None or unknown_size(needed) is None or not read or any(value not in func.args for value in read):
+        return False
+    calls = [call for call in func.callers() if isinstance(call, CallBase)]
+    sizes = [known for call in calls for known in call.binding.values()]
+    return all(isinstance(known, int) for known in sizes) and all(map(_is_of_constants, read))
+
+
+def _fold_before_calls(
+    ctx: TransformContext, needed: Sequence[Operation], read: Sequence[Value], calls: Sequence[Operation]
+) -> Operation:
+    """Compute an operation, the last of those `needed`, before each call, which passes the result; fold it there."""
+    rewriter, op = ctx.rewriter, needed[-1]
+    func, copies = rewriter.func_of(op), list[Operation]()
+    passed = rewriter.add_block_arg(func.body, op.results[0].type, op.results[0].name)
+    for call in calls:
+        sizes = cast("Mapping[Symbol | Var, Dim]", cast("CallBase", call).binding)
+        mapping = CloneMap({value: call.operands[func.args.index(value)] for value in read}, sizes)
+        copies.append([rewriter.clone(each, InsertPoint.before(call), mapping) for each in needed][-1])
+        rewriter.set_operands(call, [*call.operands, copies[-1].results[0]])
+    rewriter.replace_op(op, [passed])
+    for each in reversed(needed[:-1]):
+        if each.parent is not None:
+            erase_dead(rewriter, each.results)
+    first, *_ = [fold(ctx, copy) for copy in copies]
+    return first
 
 
 def _insert(ctx: TransformContext, op: Operation, name: str, before: Operation) -> Operation:
@@ -102,8 +138,27 @@ def _calls(ctx: TransformContext, op: Operation, read: Sequence[Value]) -> list[
 def _passes_constants(ctx: TransformContext, op: Operation, read: Sequence[Value], call: Operation) -> bool:
     """Whether what is read of the arguments is computed from constants alone in a call."""
     args = ctx.rewriter.func_of(op).args
-    made = [call.operands[args.index(value)].defining_op for value in read]
-    return all(each is not None and not needed_for(each)[1] for each in made)
+    return all(_is_of_constants(call.operands[args.index(value)]) for value in read)
+
+
+def _is_of_constants(value: Value) -> bool:
+    """Whether a value is computed from constants alone, which may be arguments that are constant in each call."""
+    given = needed_for(value.defining_op)[1] if value.defining_op is not None else [value]
+    for outer in given:
+        func = outer.func
+        calls = func.callers() if func is not None and outer in func.args and STRIDED not in func.attributes else []
+        if func is None or not calls:
+            return False
+        if not all(_is_of_constants(call.operands[func.args.index(outer)]) for call in calls):
+            return False
+    return True
+
+
+def _is_passed_on(ctx: TransformContext, op: Operation, read: Sequence[Value], call: Operation) -> bool:
+    """Whether a call passes what its own function is given."""
+    args = ctx.rewriter.func_of(op).args
+    sources = [call.operands[args.index(value)].defining_op for value in read]
+    return any(source is None or needed_for(source)[1] for source in sources)
 
 
 def _copy_for(ctx: TransformContext, op: Operation, calls: Sequence[Operation]) -> Operation:
