@@ -20,7 +20,6 @@ from tcpx.loading import PayloadLike, load, module_of
 from tcpx.lowering import run_and_lower
 from tcpx.matching_records import matching_record
 from tcpx.module_copies import copy_module, copy_with
-from tcpx.numerics import EXACT, with_numerics
 from tcpx.payload.boundary_layouts import Layouts
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text, python_type_of
@@ -39,6 +38,7 @@ from tcpx.payload.unread_loops import unread_loops
 from tcpx.phases import phase
 from tcpx.records import brief, frozen
 from tcpx.request_cache import cached
+from tcpx.schedule_options import EXACT, FAST, with_options
 from tcpx.target import Target, load_target
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.embedded import Schedulable, program_of
@@ -172,6 +172,7 @@ class CompileRequest:
     contract: bool = True
     layouts: Layouts | None = None
     numerics: str = EXACT
+    size: str = FAST
 
     def __repr__(self) -> str:
         return brief("CompileRequest", "for", type(self.module).__name__, self.name or "")
@@ -198,7 +199,7 @@ def lowered(
     """Schedule a copy of a payload and lower it to what emission takes. What is slow there has remarks, if it
     `is_judged`, at these sizes."""
     _check_request(request, threads)
-    params = with_numerics(request.params, request.numerics)
+    params = with_options(request.params, request.numerics, request.size)
     prepared = partial(copy_with, layouts=request.layouts, strided=request.strided, contract=request.contract)
     original = Original(module_of(request.module), prepared)
     module, program = original.prepared(original.module), program_or_default(request.schedule)
@@ -256,6 +257,7 @@ def compile(
     contract: bool = True,
     layouts: Layouts | None = None,
     numerics: str = EXACT,
+    size: str = FAST,
     sanitize: bool = False,
     tuned: str | Path | None = None,
     cache: bool = True,
@@ -282,6 +284,10 @@ def compile(
     by `winograd(x, m: 4)`: two to three times as fast, with larger errors (docs/transforms.md, "winograd"). It is the
     parameter `numerics` of the schedule; one of your own may declare it. "exact" sums the products that operations say.
 
+    With `size="small"`, products and windows whose sizes alone differ share a function, of which the sizes are
+    arguments (docs/transforms.md, "share"): several times less C, compiled in half of the time, which is somewhat
+    slower. It is the parameter `code` of the schedule.
+
     `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
     threads and processor are used, and `Kernel.tuned` is that record. Without one, each function that is called once
     the schedule has run has the values of the record for that function, whatever payload it is from, and `Kernel.tuned`
@@ -304,7 +310,7 @@ def compile(
     if tuned is not None:
         record = tuned_record(tuned, module, schedule, target=target, threads=threads)
         params = record.under(params)
-    params = with_numerics(params, numerics)
+    params = with_options(params, numerics, size)
     request = CompileRequest(module, schedule, params, name)
     _check_request(request, threads)
 

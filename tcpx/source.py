@@ -15,13 +15,13 @@ from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
-from tcpx.numerics import EXACT
 from tcpx.payload.boundary_layouts import Layouts
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.payload.given import path_of
 from tcpx.payload.ir import Module
 from tcpx.records import brief, frozen
+from tcpx.schedule_options import EXACT, FAST
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 
@@ -107,16 +107,19 @@ def emit(
     contract: bool = True,
     layouts: Layouts | None = None,
     numerics: str = EXACT,
+    size: str = FAST,
 ) -> Source:
     """The C of a payload, scheduled and lowered as `tcpx.compile` does it, but not compiled.
 
     The target need not be one that this machine can run. `strided` is that of `compile`: the C function takes the
-    strides, in elements. `contract`, `layouts` and `numerics` are those of `compile`, too. Raises ScheduleError,
-    VerifyError and ArgumentError.
+    strides, in elements. `contract`, `layouts`, `numerics` and `size` are those of `compile`, too. Raises
+    ScheduleError, VerifyError and ArgumentError.
     """
     module = module_of(module)
     chosen = load_target(target)
-    run = lowered(CompileRequest(module, schedule, params, name, strided, contract, layouts, numerics), chosen, threads)
+    run = lowered(
+        CompileRequest(module, schedule, params, name, strided, contract, layouts, numerics, size), chosen, threads
+    )
     return source_of(run.module, chosen, threads, name, run.remarks)
 
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import tcpx
 from tcpx.installed import available_targets
-from tcpx.numerics import EXACT, NUMERICS, with_numerics
 from tcpx.records import frozen
+from tcpx.schedule_options import EXACT, FAST, NUMERICS, SIZES, with_options
 
 ParamValue = int | float | bool | str
 ValueT = TypeVar("ValueT")
@@ -72,6 +72,13 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
         choices=NUMERICS,
         default=EXACT,
         help="winograd: convolutions may be computed by fewer multiplications, and rounded otherwise; default: exact",
+    )
+    parser.add_argument(
+        "--small",
+        action="store_const",
+        const=SIZES[1],
+        default=FAST,
+        help="products and convolutions whose sizes alone differ share code: less of it, somewhat slower",
     )
     parser.add_argument(
         "--target",
@@ -174,9 +181,9 @@ def tuned_path(options: argparse.Namespace) -> str:
 
 
 def params_of(options: argparse.Namespace) -> dict[str, ParamValue]:
-    """The overrides of `--param` and `--numerics`; of equal names the last one counts."""
+    """The overrides of `--param`, `--numerics` and `--small`; of equal names the last one counts."""
     given: list[tuple[str, ParamValue]] = options.param
-    return dict(with_numerics(dict(given), options.numerics) or {})
+    return dict(with_options(dict(given), options.numerics, options.small) or {})
 
 
 def size(word: str) -> tuple[str, int | str]:

@@ -4,7 +4,7 @@ Two functions of one structure differ only in names, places in the text and the 
 functions of one structure. Symbols are numbered in the order they are first met; their ranges count.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from tcpx.payload.contraction import CONTRACT
@@ -15,7 +15,7 @@ from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import attribute_text
-from tcpx.payload.types import Type, shape_of, substitute_type
+from tcpx.payload.types import Type, dtype_of, shape_of, substitute_type
 from tcpx.payload.value_ranges import RANGES
 
 DIGITS = 16
@@ -34,6 +34,17 @@ def operation_fingerprint(op: Operation) -> str:
     return _digest("\n".join([", ".join(operands), *made.operation(op)]))
 
 
+def part_fingerprint(ops: Sequence[Operation], kind_of: Callable[[int], str] = str) -> str:
+    """A hash of the structure of operations, in their order: that of each, the types of the values that they read of
+    others, and which of these are constant. Extents of tensors count as what `kind_of` says of them."""
+    made, inside = Structure(kind_of), {value for op in ops for inner in op.walk() for value in inner.defined}
+    read = dict.fromkeys(v for op in ops for inner in op.walk() for v in inner.operands if v not in inside)
+    operands = [
+        f"{made.value(v)}: {made.type(v.type)}{' constant' if isinstance(v.defining_op, Const) else ''}" for v in read
+    ]
+    return _digest("\n".join([*operands, *(line for op in ops for line in made.operation(op)), *made.facts]))
+
+
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:DIGITS]
 
@@ -41,10 +52,12 @@ def _digest(text: str) -> str:
 class Structure:
     """Texts in which values, symbols and loop variables are numbered in the order they are met."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind_of: Callable[[int], str] = str) -> None:
+        self._kind_of = kind_of
         self._values: dict[Value, str] = {}
         self._sizes: dict[Symbol | Var, Dim] = {}
-        self._facts: list[str] = []
+        self.facts: list[str] = []
+        """What is known of the symbols that were met."""
         self._dims: dict[Dim, str] = {}
         self._types: dict[Type, str] = {}
 
@@ -55,7 +68,7 @@ class Structure:
         numbers = [f"{argument} is {self.dim(symbol.size())}" for argument, symbol in func.numbers.items()]
         said = {key: func.attributes[key] for key in (PROMISE, TARGET, RANGES, CONTRACT) if key in func.attributes}
         own = [f"{key} = {self.attribute(held)}" for key, held in said.items()]
-        return "\n".join([*body, *self._facts, *states, *numbers, *own])
+        return "\n".join([*body, *self.facts, *states, *numbers, *own])
 
     def operation(self, op: Operation) -> list[str]:
         """One line for the operation, then those of its regions."""
@@ -90,7 +103,9 @@ class Structure:
             mapping: dict[Symbol | Var, Dim] = {}
             for dim in shape_of(type_):
                 mapping.update(self._mapping(dim))
-            known = self._types[type_] = str(substitute_type(type_, mapping))
+            made = substitute_type(type_, mapping)
+            extents = [self._kind_of(dim) if isinstance(dim, int) else to_text(dim) for dim in shape_of(made)]
+            known = self._types[type_] = f"{made}" if self._kind_of is str else f"{extents} {dtype_of(made)}"
         return known
 
     def dim(self, dim: Dim) -> str:
@@ -131,7 +146,7 @@ class Structure:
             made = Symbol(f"s{len(self._sizes)}")
             if isinstance(leaf, Symbol):
                 made = Symbol(made.name, leaf.lower, leaf.upper, leaf.multiple_of)
-                self._facts.append(f"{made.name}: {leaf.lower}..{leaf.upper} multiple of {leaf.multiple_of}")
+                self.facts.append(f"{made.name}: {leaf.lower}..{leaf.upper} multiple of {leaf.multiple_of}")
             self._sizes[leaf] = made.size()
         return self._sizes[leaf]
 

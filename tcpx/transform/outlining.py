@@ -203,7 +203,7 @@ def _inputs(rewriter: Rewriter, ops: list[Operation]) -> list[Value]:
         for inner in op.walk():
             for index, value in enumerate(inner.operands):
                 made = value.defining_op
-                if made is None or not _is_cheap(made) or _is_inside(value, ops):
+                if made is None or not is_cheap(made) or _is_inside(value, ops):
                     continue
                 if value not in again:
                     copy = rewriter.clone(made, InsertPoint.before(op), CloneMap())
@@ -231,7 +231,7 @@ def _is_inside(value: Value, ops: Container[Operation]) -> bool:
     return holder is not None and (holder in ops or any(around in ops for around in holder.ancestors()))
 
 
-def _is_cheap(op: Operation) -> bool:
+def is_cheap(op: Operation) -> bool:
     """Whether an operation is copied rather than passed: it has no operands, or is a broadcast."""
     if op.regions or not is_pure(op) or _is_stored(op):
         return False

@@ -445,9 +445,12 @@ class RandomSchedule:
             self._given(name, f"licm({loop})" if name == "licm" else f"hoist({maker}, out_of: {loop})")
 
     def _layers(self) -> None:
-        """A function of what is repeated, and a copy of it for one of the calls."""
+        """A function of what is repeated or equal, and a copy of it for one of the calls."""
         called = len(self.session.module.funcs)
-        self._given("outline_repeats", "outline_repeats(root, least: 4)")
+        if self.random.random() < 0.5:
+            self._given("share", "share(match any generic in root)")
+        else:
+            self._given("outline_repeats", "outline_repeats(root, least: 4)")
         calls = [op.name for op in self.session.module.main.body.ops if op.callee is not None]
         if len(self.session.module.funcs) > called:
             self._given("clone", f'clone(match one "{self.random.choice(calls)}" in root)')

@@ -21,6 +21,7 @@ from tests.transform.ops.test_peel import Y
 from tests.transform.ops.test_recognize_mask import ROWS as ROWS_OF_MASKS
 from tests.transform.ops.test_recognize_mask import payload as masked
 from tests.transform.ops.test_reduce_first import LAST
+from tests.transform.ops.test_share import layers
 from tests.transform.ops.test_skew import SEIDEL
 from tests.transform.ops.test_trim import BEHIND, PADDED, ROWS_IN_TILES
 from tests.transform.ops.test_winograd import ROWS as CONVOLUTION
@@ -256,6 +257,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "outline": (RELU, MM + R, "outline([mm, r])"),
     "outline what is equal": (TWICE, P + "outline([p])\n", 'outline([match one "q" in root])'),
     "outline_repeats": (CHAIN, "", "outline_repeats(root, least: 4)"),
+    "share": (layers(2), "", "share(match any contract in root)"),
     "clone": (CALLED, 'let c = match one "c" in root\n', "clone(c)"),
     "lower_to": (RELU, MM + "let i, j = tile(mm, [m: 4, n: 16])\n", "lower_to(mm, masked_4x16)"),
     "inline": (RELU, MM + R + "let c = outline([mm, r])\n", "inline(c)"),

@@ -1,0 +1,69 @@
+"""share: turn operations of equal structure into calls of one function."""
+
+from __future__ import annotations
+
+from tcpx.transform.declaration import (
+    BOOL,
+    OPS,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.sharing import share
+
+
+@register
+class Share(Transform):
+    """Move equal operations, such as the convolutions of one shape in a model, into one function, and call it for each.
+
+    With an operation go the elementwise operations that lead to it alone, its epilogue, and a padding that nothing
+    else reads. Where all of that has the same structure, types and constant operands as for another of `ops`, both
+    become calls, wherever they stand; stored constants may differ. Steps on operations of the function run once, for
+    all calls. Operations in loops and branches stay where they are, and so do those whose result is one of several
+    pieces of another, as of a concat. The default schedule shares contractions and windows.
+
+    With `family`, they may also differ in sizes of 16 and more that are multiples of the same power of two, up to 16.
+    The function has symbols for these, which its arguments tell, with the range and the divisor that they have in all
+    calls. Operations become one only if what the function computes keeps its rules for all such sizes.
+
+    before:
+        func @f(%x: tensor<[M]x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<[M]x8xf32> symbols [M] {
+          %a = tcp.matmul(%x, %v) : tensor<[M]x8xf32>
+          %b = tcp.exp(%a) : tensor<[M]x8xf32>
+          %s = tcp.softmax(%b) {dim = 1} : tensor<[M]x8xf32>
+          %c = tcp.matmul(%s, %w) : tensor<[M]x8xf32>
+          %d = tcp.exp(%c) : tensor<[M]x8xf32>
+          tcp.return(%d)
+        }
+    statement:
+        share([a, c])
+    after:
+        func @f(%x: tensor<[M]x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<[M]x8xf32> symbols [M] {
+          %b.1 = tcp.call @f.b(%x, %v) : tensor<[M]x8xf32>
+          %s = tcp.softmax(%b.1) {dim = 1} : tensor<[M]x8xf32>
+          %d.1 = tcp.call @f.b(%s, %w) : tensor<[M]x8xf32>
+          tcp.return(%d.1)
+        }
+
+        func @f.b(%x: tensor<[M]x8xf32>, %v: tensor<8x8xf32>) -> tensor<[M]x8xf32> symbols [M] {
+          %a = tcp.matmul(%x, %v) : tensor<[M]x8xf32>
+          %b = tcp.exp(%a) : tensor<[M]x8xf32>
+          tcp.return(%b)
+        }
+    """
+
+    name = "share"
+    category = Category.GROUPS_AND_CALLS
+    parameters = (
+        Parameter("ops", OPS, doc="the operations"),
+        Parameter("family", BOOL, default=False, doc="whether they may differ in sizes"),
+    )
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        share(ctx, args.ops("ops"), args.bool("family"))
+        return ()

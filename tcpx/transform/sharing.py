@@ -1,0 +1,85 @@
+"""Operations of equal structure become calls of one function, wherever they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.interfaces import padded, pieces_of_all
+from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.structure import part_fingerprint
+from tcpx.transform.arguments import TransformContext
+from tcpx.transform.chains import epilogue_of, prologue_of
+from tcpx.transform.convex import gathered, used_outside
+from tcpx.transform.editing import is_pure
+from tcpx.transform.families import join_family, kind_of
+from tcpx.transform.outlining import is_cheap, outline
+
+
+def share(ctx: TransformContext, targets: Sequence[Operation], is_of_families: bool = False) -> None:
+    """Let equal parts of functions, each an operation with what goes with it, be calls of one function. Those of a
+    family may differ in sizes."""
+    kinds = dict[str, list[list[Operation]]]()
+    for part in _parts(targets):
+        kind = part_fingerprint(_with_copied(part), kind_of if is_of_families else str)
+        kinds.setdefault(kind, []).append(part)
+    for parts in kinds.values():
+        if len(parts) > 1:
+            funcs = _shared(ctx, parts)
+            if len(funcs) > 1:
+                join_family(ctx.rewriter, funcs)
+
+
+def _parts(targets: Sequence[Operation]) -> Iterator[list[Operation]]:
+    """Each operation with what goes with it and with no target before it."""
+    taken = set[Operation](targets)
+    for op in targets:
+        part = _part(op, taken)
+        if part and all(map(is_pure, part)) and not _is_one_piece(used_outside(part)):
+            taken.update(part)
+            yield part
+
+
+def _part(op: Operation, taken: set[Operation]) -> list[Operation]:
+    """An operation, the elementwise operations that lead to it alone, its epilogue, and what pads the result of these;
+    in the order in which they stand. Nothing of an operation in a loop or a branch."""
+    if op.parent is None or not isinstance(op.parent.parent, FuncOp) or len(op.results) != 1:
+        return []
+    after = epilogue_of(op)
+    before = [each for value in op.operands for each in prologue_of(op, value)]
+    if not taken.isdisjoint(after):
+        after = []
+    part = {op: None} | dict.fromkeys(each for each in (*before, *after) if each not in taken)
+    last = after[-1] if after else op
+    users = last.results[0].users
+    if len(users) == 1 and padded(users[0]) is last.results[0]:
+        part[users[0]] = None
+    return sorted(part, key=lambda each: each.order)
+
+
+def _with_copied(part: Sequence[Operation]) -> list[Operation]:
+    """The operations of a part, each after those that its function would have a copy of."""
+    found = dict[Operation, None]()
+    for op in part:
+        made = (value.defining_op for inner in op.walk() for value in inner.operands)
+        copied = [source for source in made if source is not None and source not in found and is_cheap(source)]
+        found |= dict.fromkeys([*_with_copied(copied), op])
+    return list(found)
+
+
+def _is_one_piece(results: Sequence[Value]) -> bool:
+    """Whether a result is one of the pieces that a value is made of, as of a concat: it is then stored where that lies,
+    which a function does not do."""
+    return any(len(pieces_of_all(user) or ()) > 1 for value in results for user in value.users)
+
+
+def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequence[FuncOp]:
+    """The functions that parts become, one for equal ones; none where no function can be made of a part."""
+    known, mark = dict[str, FuncOp](), ctx.rewriter.mark()
+    try:
+        for part in parts:
+            outline(ctx.rewriter, gathered(ctx, part), known)
+    except ScheduleError:  # what depends on state, say, stays where it is
+        ctx.rewriter.rollback(mark)
+        return []
+    return [*known.values()]
