@@ -68,9 +68,9 @@ def _with_copied(part: Sequence[Operation]) -> list[Operation]:
 
 
 def _is_one_piece(results: Sequence[Value]) -> bool:
-    """Whether a result is one of the pieces that a value is made of, as of a concat: it is then stored where that lies,
-    which a function does not do."""
-    return any(len(pieces_of_all(user) or ()) > 1 for value in results for user in value.users)
+    """Whether a result is one of the pieces that one value is made of, as a concat: it is then stored where that lies,
+    which a function does not do. What several are made of is copied anyway."""
+    return any(sum(len(pieces_of_all(user) or ()) > 1 for user in value.users) == 1 for value in results)
 
 
 def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequence[FuncOp]:
