@@ -423,7 +423,9 @@ def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
     """What all of a view shows; None of an operation that is none."""
     if not isinstance(op, Tileable) or len(op.results) != 1:
         return None
-    return op.pieces(Tile.full(shape_of(op.result.type)))
+    types = [value.type for value in op.operands]
+    declaration = len(types), *types, op.result.type, len(op.attributes), *op.attributes.values()
+    return op.once("pieces", declaration, lambda: op.pieces(Tile.full(shape_of(op.result.type))))
 
 
 def whole_piece(op: Operation | None) -> Piece | None:
