@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.diagnostics.ledger import Record
 
 STEPS = "tcpx/interp/steps.py"
-REPEATS = "tcpx/transform/repeats.py"
+INTO_FUNCTIONS = ("tcpx/transform/repeats.py", "tcpx/transform/sharing.py")
 ENGINE = "tcpx/interp/statements.py"
 CHECKER = "tcpx/transform/language/checker/"
 SCHEDULE_TEXT = ("tcpx/transform/language/builder.py", "tcpx/transform/language/expressions.py")
@@ -60,7 +60,7 @@ def _places(record: Record) -> Iterator[str]:
         return
     stack = record.stack
     is_step = STEPS in stack and record.error in OF_SCHEDULES  # of others a transform makes something else
-    if REPEATS in stack and record.error in OF_SCHEDULES:
+    if not set(INTO_FUNCTIONS).isdisjoint(stack) and record.error in OF_SCHEDULES:
         return  # what no function can be made of stays there, and nobody is told
     in_schedule = is_step or (ENGINE in stack and record.error in OF_SCHEDULES)
     in_schedule |= any(f.startswith(CHECKER) or f in SCHEDULE_TEXT for f in stack)
