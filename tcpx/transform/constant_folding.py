@@ -23,10 +23,10 @@ from tcpx.transform.outlining import clone
 
 def fold(ctx: TransformContext, op: Operation) -> Operation:
     """Replace an operation, or a loop, by a constant of the module; returns the constant. Raises ScheduleError."""
-    type_ = op.results[0].type if len(op.results) == 1 else None
-    if _is_static_before_calls(op):
-        needed, read = needed_for(op)
+    needed, read = needed_for(op)
+    if _is_static_before_calls(op, needed, read):
         return _fold_before_calls(ctx, needed, read, _calls(ctx, op, read))
+    type_ = op.results[0].type if len(op.results) == 1 else None
     if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
         raise ctx.fail(
             f"%{op.name} cannot be a constant",
@@ -36,7 +36,6 @@ def fold(ctx: TransformContext, op: Operation) -> Operation:
         )
     if op.is_fixed:
         raise ctx.fail(f"%{op.name} is a constant", op=op, required="something to compute", found=op.opcode)
-    needed, read = needed_for(op)
     _check_sizes(ctx, op, needed)
     calls = _calls(ctx, op, read)
     fixed = [call for call in calls if _passes_constants(ctx, op, read, call)]
@@ -62,16 +61,20 @@ def fold(ctx: TransformContext, op: Operation) -> Operation:
     ctx.rewriter.continue_as(op, made[0])
     for other in made[1:]:
         ctx.rewriter.set_origins(other, origins)
-    ctx.rewriter.replace_op(op, [value])
-    for each in reversed(needed[:-1]):
-        if each.parent is not None:
-            erase_dead(ctx.rewriter, each.results)
+    _replace(ctx, needed, value)
     return made[0]
 
 
-def _is_static_before_calls(op: Operation) -> bool:
+def _replace(ctx: TransformContext, needed: Sequence[Operation], value: Value) -> None:
+    """Put a value in the place of the last operation, and erase of those that it needed what nothing else does."""
+    ctx.rewriter.replace_op(needed[-1], [value])
+    for each in reversed(needed[:-1]):
+        if each.parent is not None:
+            erase_dead(ctx.rewriter, each.results)
+
+
+def _is_static_before_calls(op: Operation, needed: Sequence[Operation], read: Sequence[Value]) -> bool:
     """Whether an operation on constants has sizes that each call of its function tells, and no others."""
-    needed, read = needed_for(op)
     func = op.func
     if func is None or unknown_size(needed) is None or not read or any(value not in func.args for value in read):
         return False
@@ -92,10 +95,7 @@ def _fold_before_calls(
         mapping = CloneMap({value: call.operands[func.args.index(value)] for value in read}, sizes)
         copies.append([rewriter.clone(each, InsertPoint.before(call), mapping) for each in needed][-1])
         rewriter.set_operands(call, [*call.operands, copies[-1].results[0]])
-    rewriter.replace_op(op, [passed])
-    for each in reversed(needed[:-1]):
-        if each.parent is not None:
-            erase_dead(rewriter, each.results)
+    _replace(ctx, needed, passed)
     first, *_ = [fold(ctx, copy) for copy in copies]
     return first
 

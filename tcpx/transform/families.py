@@ -8,11 +8,12 @@ from math import gcd
 from typing import Final
 
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.ir import CALLEE, FuncOp, Value
+from tcpx.payload.ir import FuncOp, Value
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.payload.verifier import verify_ops
+from tcpx.transform.outlining import replace_function
 
 LEAST_VARYING: Final = 16
 """Smaller sizes are equal in a family: which code is good for windows, batches and few channels depends on them."""
@@ -56,11 +57,7 @@ def join_family(rewriter: Rewriter, members: Sequence[FuncOp]) -> None:
         rewriter.rollback(mark)
         return
     for func in others:
-        for call in func.callers():
-            rewriter.set_attribute(call, CALLEE, kept.name)
-        for ours, its in zip(list(kept.walk()), list(func.walk()), strict=True):
-            rewriter.join(its, ours)
-        rewriter.remove_function(func)
+        replace_function(rewriter, func, kept)
 
 
 def _tensors(func: FuncOp) -> Iterator[Value]:

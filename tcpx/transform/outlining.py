@@ -10,6 +10,7 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import (
+    CALLEE,
     INLINED,
     INOUT,
     NUMBERS,
@@ -98,7 +99,7 @@ def outline(
     rewriter.insert(Return(used), InsertPoint.end(func.body))
     for outer, inner in zip(inputs, func.args, strict=True):
         rewriter.replace_uses(outer, inner, lambda user: user.is_in(func))
-    _call_equal(rewriter, call, func, known)
+    _call_equal(rewriter, func, known)
     return call
 
 
@@ -272,8 +273,8 @@ def _free_name(rewriter: Rewriter, wanted: str) -> str:
     return base if base not in known else next(n for k in range(1, len(known) + 2) if (n := f"{base}.{k}") not in known)
 
 
-def _call_equal(rewriter: Rewriter, call: Call, func: FuncOp, known: dict[str, FuncOp] | None) -> None:
-    """Redirect the only call of a function to another one of its structure, if there is one."""
+def _call_equal(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp] | None) -> None:
+    """Let the only call of a function call another one of its structure, if there is one."""
     if known is None:
         others = (
             other
@@ -284,9 +285,16 @@ def _call_equal(rewriter: Rewriter, call: Call, func: FuncOp, known: dict[str, F
     same = known.setdefault(fingerprint(func), func)
     if same is func or _stored(same) != _stored(func):
         return
-    for kept, gone in zip(list(same.walk()), list(func.walk()), strict=True):
-        rewriter.join(gone, kept)
-    rewriter.set_attribute(call, "callee", same.name)
+    replace_function(rewriter, func, same)
+
+
+def replace_function(rewriter: Rewriter, func: FuncOp, kept: FuncOp) -> None:
+    """Let the calls of a function call another one of its structure. Handles to its operations then denote those of
+    the other."""
+    for ours, its in zip(list(kept.walk()), list(func.walk()), strict=True):
+        rewriter.join(its, ours)
+    for call in func.callers():
+        rewriter.set_attribute(call, CALLEE, kept.name)
     rewriter.remove_function(func)
 
 
