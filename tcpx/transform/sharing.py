@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import padded, pieces_of_all
 from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.structure import part_fingerprint
+from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.chains import epilogue_of, prologue_of
 from tcpx.transform.convex import gathered, used_outside
@@ -35,7 +37,7 @@ def _parts(targets: Sequence[Operation]) -> Iterator[list[Operation]]:
     taken = set[Operation](targets)
     for op in targets:
         part = _part(op, taken)
-        if part and all(map(is_pure, part)) and not _is_one_piece(used_outside(part)):
+        if part and all(map(is_pure, part)) and _lies_in_rows(part):
             taken.update(part)
             yield part
 
@@ -67,10 +69,39 @@ def _with_copied(part: Sequence[Operation]) -> list[Operation]:
     return list(found)
 
 
-def _is_one_piece(results: Sequence[Value]) -> bool:
-    """Whether a result is one of the pieces that one value is made of, as a concat: it is then stored where that lies,
-    which a function does not do. What several are made of is copied anyway."""
-    return any(sum(len(pieces_of_all(user) or ()) > 1 for user in value.users) == 1 for value in results)
+def _lies_in_rows(part: Sequence[Operation]) -> bool:
+    """Whether what a part reads and gives can lie as a function takes it, row after row; else each call would copy
+    it."""
+    inside = {value for op in part for value in op.defined}
+    read = {value for op in part for inner in op.walk() for value in inner.operands} - inside
+    return not any(map(_shows_a_part, read)) and not any(map(_is_one_piece, used_outside(part)))
+
+
+def _shows_a_part(value: Value) -> bool:
+    """Whether a value is a part of another one, or has its dims in another order, or its rows lie any distance apart.
+    What is seen of a constant is one itself."""
+    is_part = False
+    while (op := value.defining_op) is not None and padded(op) is None:
+        pieces = pieces_of_all(op) or ()
+        if len(pieces) != 1:
+            break
+        value = op.operands[pieces[0].operand]
+        is_part = is_part or pieces[0].permutes or not pieces[0].tile.is_full(shape_of(value.type))
+    return _is_strided(value) or (is_part and not (op is not None and op.is_fixed))
+
+
+def _is_one_piece(value: Value) -> bool:
+    """Whether a result is one of the pieces that one value is made of, as a concat, or is stored in rows any distance
+    apart. What several values are made of is copied anyway."""
+    return _is_strided(value) or sum(len(pieces_of_all(user) or ()) > 1 for user in value.users) == 1
+
+
+def _is_strided(value: Value) -> bool:
+    func = value.func
+    if func is None or STRIDED not in func.attributes:
+        return False
+    values = [*func.args, *func.returned]
+    return any(values[k] is value for k in strided_positions(func))
 
 
 def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequence[FuncOp]:

@@ -23,8 +23,9 @@ class Share(Transform):
     With an operation go the elementwise operations that lead to it alone, its epilogue, and a padding that nothing
     else reads. Where all of that has the same structure, types and constant operands as for another of `ops`, both
     become calls, wherever they stand; stored constants may differ. Steps on operations of the function run once, for
-    all calls. Operations in loops and branches stay where they are, and so do those whose result is one of several
-    pieces of another, as of a concat. The default schedule shares contractions and windows.
+    all calls. Operations in loops and branches stay where they are. So do those whose calls would copy: they read a
+    part of a value, or give one of the pieces of a concat, or rows that are `strided`. The default schedule shares
+    contractions and windows.
 
     With `family`, they may also differ in sizes of 16 and more that are multiples of the same power of two, up to 16.
     The function has symbols for these, which its arguments tell, with the range and the divisor that they have in all

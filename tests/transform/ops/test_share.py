@@ -157,13 +157,37 @@ func @f(%x: tensor<[M]x4xf32>, %v: tensor<4x4xf32>) -> tensor<[M]x8xf32> symbols
 """
 
 
+STRIDED = """\
+func @f(%x: tensor<[M]x8xf32> strided, %y: tensor<[M]x8xf32> strided, %v: tensor<8x8xf32>)
+    -> (tensor<[M]x8xf32>, tensor<[M]x8xf32>) symbols [M: 0..] {
+  %p = tcp.matmul(%x, %v) : tensor<[M]x8xf32>
+  %q = tcp.matmul(%y, %v) : tensor<[M]x8xf32>
+  tcp.return(%p, %q)
+}
+"""
+PARTS = """\
+func @f(%x: tensor<[M]x16xf32>, %v: tensor<8x8xf32>) -> (tensor<[M]x8xf32>, tensor<[M]x8xf32>) symbols [M: 0..] {
+  %a = tcp.slice(%x) {offsets = [0, 0]} : tensor<[M]x8xf32>
+  %b = tcp.slice(%x) {offsets = [0, 8]} : tensor<[M]x8xf32>
+  %p = tcp.matmul(%a, %v) : tensor<[M]x8xf32>
+  %q = tcp.matmul(%b, %v) : tensor<[M]x8xf32>
+  tcp.return(%p, %q)
+}
+"""
+
+
 @pytest.mark.parametrize("text", [
     layers(1),
     layers(2).replace("tcp.exp(%p1)", "tcp.abs(%p1)"),
     products([(64, 96), (96, 48)]),
     STORED,
     CONCAT,
-], ids=["one", "another epilogue", "another shape", "of one, a factor is constant", "pieces of a concat"])  # fmt: skip
+    STRIDED,
+    PARTS,
+], ids=[
+    "one", "another epilogue", "another shape", "of one, a factor is constant", "pieces of a concat",
+    "rows any distance apart", "parts of a value",
+])  # fmt: skip
 def test_what_differs_stays(text: str) -> None:
     assert refusal(text, ALL).message == NOTHING
 
