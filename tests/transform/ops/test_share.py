@@ -295,3 +295,23 @@ def test_small_code_is_one_function_for_all_sizes(target: str) -> None:
 def test_another_size_of_code_is_refused() -> None:
     with pytest.raises(tcpx.TcpxError, match="there are no such sizes of code"):
         tcpx.emit(parse(layers(2)), size="tiny")
+
+
+def test_constants_of_a_family_are_packed_by_the_compiler() -> None:
+    """Each call tells the sizes of its constant, and passes it packed."""
+    shapes = [(64, 96), (96, 48), (48, 80)]
+    head, *body = products(shapes).replace("tensor<1x", "tensor<40x").splitlines()
+    stored = [
+        f'  %w{k} = tcp.const {{constant = "w{k}"}} : tensor<{rows}x{columns}xf32>'
+        for k, (rows, columns) in enumerate(shapes)
+    ]
+    text = "\n".join([f"{head.partition(', %w0')[0]}) ->{head.partition(') ->')[2]}", *stored, *body, ""])
+    rng = np.random.default_rng(0)
+    weights = {f"w{k}": rng.standard_normal(shape, np.float32) for k, shape in enumerate(shapes)}
+    kernel: Any = tcpx.compile(parse(text, constants=Constants(weights)), size="small", target="x86_avx2")
+    assert len(kernel.sources) == 2
+    assert all("/pack" not in source for source in kernel.sources.values())
+    wanted = x = rng.standard_normal((40, 64), np.float32)
+    for weight in weights.values():
+        wanted = np.maximum(wanted @ weight, 0)
+    np.testing.assert_allclose(kernel(x), wanted, rtol=1e-4, atol=1e-4)
