@@ -12,8 +12,6 @@ EXACT: Final = "exact"
 """Sums are those of the products that operations say, in some order."""
 NUMERICS: Final = (EXACT, "winograd")
 """The values of `numerics`. It is a parameter of the default schedule, and of each schedule that declares it."""
-
-
 FAST: Final = "fast"
 """Each operation has the code for its sizes."""
 SIZES: Final = (FAST, "small")

@@ -22,9 +22,10 @@ DIGITS = 16
 """Length of a fingerprint."""
 
 
-def fingerprint(func: FuncOp) -> str:
-    """A hash of the structure of a function: 16 hexadecimal digits, the same for all functions of one structure."""
-    return _digest(Structure().function(func))
+def fingerprint(func: FuncOp, kind_of: Callable[[int], str] = str) -> str:
+    """A hash of the structure of a function: 16 hexadecimal digits, the same for all functions of one structure.
+    Extents of tensors count as what `kind_of` says of them."""
+    return _digest(Structure(kind_of).function(func))
 
 
 def operation_fingerprint(op: Operation) -> str:

@@ -11,6 +11,7 @@ from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.ir import FuncOp, Value
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol
+from tcpx.payload.structure import fingerprint
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.payload.verifier import verify_ops
 from tcpx.transform.outlining import replace_function
@@ -29,16 +30,23 @@ def kind_of(size: int) -> str:
     return str(size) if size < LEAST_VARYING else f"{gcd(size, MOST_DIVISOR)}*"
 
 
-def join_family(rewriter: Rewriter, members: Sequence[FuncOp]) -> None:
-    """Let functions of one structure, whose sizes alone differ, be one; or leave them, where what it computes breaks a
-    rule for other sizes.
+def join_families(rewriter: Rewriter, funcs: Sequence[FuncOp]) -> None:
+    """Let functions of one structure, whose sizes alone differ, be one."""
+    families = dict[str, list[FuncOp]]()
+    for func in funcs:
+        families.setdefault(fingerprint(func, kind_of), []).append(func)
+    for members in families.values():
+        if len(members) > 1 and not any(func.symbols for func in members):
+            _join(rewriter, members)
+
+
+def _join(rewriter: Rewriter, members: Sequence[FuncOp]) -> None:
+    """Let functions be one, or leave them, where what it computes breaks a rule for other sizes.
 
     A size of the arguments that is the same in each is a number, another one a symbol, with the range and the divisor
     that it has in them, or a symbol and a number. Sizes of what is computed follow from these.
     """
     kept, *others = members
-    if any(func.symbols for func in members):
-        return
     rows = [list(_tensors(func)) for func in members]
     shapes = {same[0]: list(zip(*map(_static, same), strict=True)) for same in zip(*rows, strict=True)}
     given = {sizes for value in kept.args for sizes in shapes[value]}

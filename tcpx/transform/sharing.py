@@ -14,7 +14,7 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.chains import epilogue_of, prologue_of
 from tcpx.transform.convex import gathered, used_outside
 from tcpx.transform.editing import is_pure
-from tcpx.transform.families import join_family, kind_of
+from tcpx.transform.families import join_families, kind_of
 from tcpx.transform.outlining import is_cheap, outline
 
 
@@ -26,10 +26,9 @@ def share(ctx: TransformContext, targets: Sequence[Operation], is_of_families: b
         kind = part_fingerprint(_with_copied(part), kind_of if is_of_families else str)
         kinds.setdefault(kind, []).append(part)
     for parts in kinds.values():
-        if len(parts) > 1:
-            funcs = _shared(ctx, parts)
-            if len(funcs) > 1:
-                join_family(ctx.rewriter, funcs)
+        funcs = _shared(ctx, parts) if len(parts) > 1 else ()
+        if is_of_families:
+            join_families(ctx.rewriter, funcs)
 
 
 def _parts(targets: Sequence[Operation]) -> Iterator[list[Operation]]:
@@ -54,7 +53,7 @@ def _part(op: Operation, taken: set[Operation]) -> list[Operation]:
     part = {op: None} | dict.fromkeys(each for each in (*before, *after) if each not in taken)
     last = after[-1] if after else op
     users = last.results[0].users
-    if len(users) == 1 and padded(users[0]) is last.results[0]:
+    if len(users) == 1 and padded(users[0]) is last.results[0] and users[0].parent is op.parent:
         part[users[0]] = None
     return sorted(part, key=lambda each: each.order)
 
@@ -112,5 +111,5 @@ def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequ
             outline(ctx.rewriter, gathered(ctx, part), known)
     except ScheduleError:  # what depends on state, say, stays where it is
         ctx.rewriter.rollback(mark)
-        return []
-    return [*known.values()]
+        return ()
+    return (*known.values(),)
