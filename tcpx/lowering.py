@@ -15,6 +15,7 @@ from tcpx.target import Target, target_at
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.grouping import dissolve_all
+from tcpx.transform.language.checker import require_checked
 from tcpx.transform.language.loader import Program, program_of_text
 from tcpx.transform.language_versions import NEWEST
 from tcpx.transform.ops.bufferize import bufferize_one
@@ -93,10 +94,11 @@ def run_and_lower(
 
     Where the lowering refuses what the schedule made of an operation that an `else remark` names, the schedule runs
     again and leaves it as it is; all of them, where it is not known which one that is. The schedule that nobody chose
-    is left out where even that fails. `on_lowering` is called with each run that is to be lowered. Raises
-    ScheduleError and VerifyError.
+    is left out where even that fails, unless its text is wrong. `on_lowering` is called with each run that is to be
+    lowered. Raises ScheduleError and VerifyError.
     """
     check_threads(threads)
+    require_checked(program)
     refused: dict[AttemptKey, Diagnostic] = {}
     is_left_out, remarks = False, list[Diagnostic]()
     extents = extent_assertions(module.main)

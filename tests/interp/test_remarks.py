@@ -204,6 +204,12 @@ def test_a_lowering_that_nothing_explains_leaves_the_default_schedule_out(monkey
     assert not done.trace.entries
 
 
+def test_a_default_schedule_whose_text_is_wrong_is_refused() -> None:
+    program = replace(program_of_text(schedule("tile(nothing, [m: 4])")), is_default=True)
+    with pytest.raises(ScheduleError, match="`nothing` is not bound"):
+        lowering.run_and_lower(parse(PAYLOAD), program, TARGET, threads=1)
+
+
 REFUSED = """
 for mm in match any contract in root {
   try {
