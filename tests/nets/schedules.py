@@ -447,10 +447,8 @@ class RandomSchedule:
     def _layers(self) -> None:
         """A function of what is repeated or equal, and a copy of it for one of the calls."""
         called = len(self.session.module.funcs)
-        if self.random.random() < 0.5:
-            self._given("share", "share(match any generic in root)")
-        else:
-            self._given("outline_repeats", "outline_repeats(root, least: 4)")
+        self._given("outline_repeats", "outline_repeats(root, least: 4)")
+        self._given("share", "share(match any generic in root)")
         calls = [op.name for op in self.session.module.main.body.ops if op.callee is not None]
         if len(self.session.module.funcs) > called:
             self._given("clone", f'clone(match one "{self.random.choice(calls)}" in root)')
@@ -604,7 +602,7 @@ LED = (
     Led(RandomSchedule._alike, ("merge",), every=40),
     Led(RandomSchedule._turned, ("fold_transpose",), every=40),
     Led(RandomSchedule._sums_of_turned, ("cancel_transposes",), every=40),
-    Led(RandomSchedule._layers, ("clone",), every=20),
+    Led(RandomSchedule._layers, ("clone", "outline_repeats", "share"), every=20),
     Led(RandomSchedule._invariants, ("hoist", "licm"), every=40),
     Led(RandomSchedule._two_loops, ("unroll_and_jam", "reorder", "skew"), every=40),
     Led(RandomSchedule._two_parts, ("fission",), every=40),
