@@ -32,6 +32,7 @@ VOLATILE = (
     (re.compile(r"^[a-z ]+: \d+ s so far\n", re.MULTILINE), ""),  # on a busy machine
     # What a change would gain is modelled for the machine at hand, where no target is named.
     (re.compile(r"\b\d+\.\d+ times as fast"), "<factor> times as fast"),
+    (re.compile(r"\b\d+% of the time of its instructions"), "<share> of the time of its instructions"),
 )
 
 
