@@ -284,9 +284,9 @@ def compile(
     by `winograd(x, m: 4)`: two to three times as fast, with larger errors (docs/transforms.md, "winograd"). It is the
     parameter `numerics` of the schedule; one of your own may declare it. "exact" sums the products that operations say.
 
-    With `size="small"`, products and windows whose sizes alone differ share a function, of which the sizes are
-    arguments (docs/transforms.md, "share"): several times less C, compiled in half of the time, which is somewhat
-    slower. It is the parameter `code` of the schedule.
+    With `size="small"`, products and windows whose sizes alone differ share one function, whose arguments
+    tell the sizes (docs/transforms.md, "share"). The C is several times shorter and compiles in half of the time; it
+    is somewhat slower. It is the parameter `code` of the schedule.
 
     `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
     threads and processor are used, and `Kernel.tuned` is that record. Without one, each function that is called once

@@ -14,7 +14,9 @@ NUMERICS: Final = (EXACT, "winograd")
 """The values of `numerics`. It is a parameter of the default schedule, and of each schedule that declares it."""
 FAST: Final = "fast"
 """Each operation has the code for its sizes."""
-SIZES: Final = (FAST, "small")
+SMALL: Final = "small"
+"""Operations whose sizes alone differ share code."""
+SIZES: Final = (FAST, SMALL)
 """The values of `size`: of the parameter `code` of the default schedule, and of each schedule that declares it."""
 
 

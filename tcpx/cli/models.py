@@ -142,7 +142,7 @@ def _with_values(model: tcpx.onnx.Model, files: Mapping[str, str], names: Contai
 
 def _with_what_it_needs(model: tcpx.onnx.Model, files: Mapping[str, str], sizes: SizeValues) -> tcpx.onnx.Model:
     """The model with numbers for the dims, and values for the inputs, that its import asks for, so far as they are
-    given; also for dims of which its nodes say what they are, which no call can give."""
+    given. Dims that its nodes determine get their numbers, too, since no call can give these."""
     while True:
         try:
             needs = [name for name in model.needs if name in files]

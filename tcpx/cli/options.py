@@ -12,7 +12,7 @@ from typing import TypeVar
 import tcpx
 from tcpx.installed import available_targets
 from tcpx.records import frozen
-from tcpx.schedule_options import EXACT, FAST, NUMERICS, SIZES, with_options
+from tcpx.schedule_options import EXACT, FAST, NUMERICS, SMALL, with_options
 
 ParamValue = int | float | bool | str
 ValueT = TypeVar("ValueT")
@@ -76,7 +76,7 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
     parser.add_argument(
         "--small",
         action="store_const",
-        const=SIZES[1],
+        const=SMALL,
         default=FAST,
         help="products and convolutions whose sizes alone differ share code: less of it, somewhat slower",
     )

@@ -45,8 +45,7 @@ def fold(ctx: TransformContext, op: Operation) -> Operation:
         op = own
         needed, read = needed_for(op)
         calls = _calls(ctx, op, read)
-    are_constant = all(_passes_constants(ctx, op, read, call) for call in calls)
-    if are_constant and any(_is_passed_on(ctx, op, read, call) for call in calls):
+    if (fixed or own is not None) and any(_is_passed_on(ctx, op, read, call) for call in calls):
         return _fold_before_calls(ctx, needed, read, calls)
     names = [stored_name(ctx, _computed(ctx, op, needed, read, call), op.results[0].name) for call in calls or [None]]
     if len(set(names)) == 1:

@@ -71,7 +71,7 @@ def _with_copied(part: Sequence[Operation]) -> list[Operation]:
 def _lies_in_rows(part: Sequence[Operation]) -> bool:
     """Whether what a part reads and gives can lie as a function takes it, row after row; else each call would copy
     it."""
-    inside = {value for op in part for value in op.defined}
+    inside = {value for op in part for inner in op.walk() for value in inner.defined}
     read = {value for op in part for inner in op.walk() for value in inner.operands} - inside
     return not any(map(_shows_a_part, read)) and not any(map(_is_one_piece, used_outside(part)))
 

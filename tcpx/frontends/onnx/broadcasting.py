@@ -17,9 +17,9 @@ def same(a: Dim, b: Dim) -> bool:
     return is_equal(a, b) is True
 
 
-def unequal(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, Dim] | None:
-    """The first two dims at one place that are not known to be one number."""
-    return next((pair for pair in zip(a, b, strict=False) if not same(*pair)), None)
+def unequal(a: Sequence[Dim], b: Sequence[Dim], *, equal: Callable[[Dim, Dim], bool] = same) -> tuple[Dim, Dim] | None:
+    """The first two dims at one place that are not known to be one number, or not `equal`."""
+    return next((pair for pair in zip(a, b, strict=False) if not equal(*pair)), None)
 
 
 def shown(shape: Sequence[Dim]) -> str:

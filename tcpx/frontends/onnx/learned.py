@@ -20,9 +20,9 @@ Condition = tuple[Predicate, str, Location | None]
 
 
 class Learned:
-    """Bounds and equations that an import of the model has found before. A symbol that an equation gives is that size
-    wherever it stands, but for those of `kept`; what the others say of ranges and divisors of symbols,
-    these declare; the rest is asserted."""
+    """Bounds and equations that an import of the model has found before. A symbol that an equation solves is replaced
+    by that size everywhere, unless it is one of `kept`. The other equations give symbols ranges and divisors. What is
+    left is asserted."""
 
     def __init__(self, bounds: Sequence[Bound], equations: Sequence[Equation], kept: Collection[str]) -> None:
         plain = {s.name: Symbol(s.name, s.lower) for d in _sizes(bounds, equations) for s in symbols(d)}

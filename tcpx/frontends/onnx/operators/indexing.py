@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcpx.frontends.onnx.broadcasting import shown
+from tcpx.frontends.onnx.broadcasting import shown, unequal
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
@@ -69,7 +69,7 @@ def gather_nd(n: Node) -> Result:
     rest = shape_of(indices.type)[:-1]
     if not 0 <= batch <= len(rest) or batch >= len(shape):
         raise n.error("the batch dims", f"0 to {len(rest)}", str(batch))
-    other = next((pair for pair in zip(shape[:batch], rest, strict=False) if not n.equal(*pair)), None)
+    other = unequal(shape[:batch], rest, equal=n.equal)
     if other is not None:
         raise n.error("the batch dims differ", shown(shape[:batch]), shown(rest[:batch]), equal=other)
     places = columns(n, indices, shape[batch:])

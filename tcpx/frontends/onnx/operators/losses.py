@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import nan
 from typing import Final
 
-from tcpx.frontends.onnx.broadcasting import shown
+from tcpx.frontends.onnx.broadcasting import shown, unequal
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.payload.ir import Value
@@ -34,7 +34,7 @@ def _loss(n: Node, logarithms: Value) -> Value:
     """A label that is neither a class nor ignored is an error where it can be declared, and else makes the loss NaN."""
     w, shape, dtype = n.w, n.ranked(0, 2).shape, n.dtype()
     classes, rest = shape[1], (shape[0], *shape[2:])
-    other = next((pair for pair in zip(n.shape(1), rest, strict=False) if not n.equal(*pair)), None)
+    other = unequal(n.shape(1), rest, equal=n.equal)
     if n.input(1).rank != len(rest) or other is not None:
         raise n.error("the labels of classes", shown(rest), shown(n.shape(1)), equal=other)
     reduction, ignored = n.text("reduction", "mean"), n.raw("ignore_index") is not None

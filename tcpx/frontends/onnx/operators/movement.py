@@ -16,6 +16,7 @@ from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import Value
 from tcpx.payload.predicates import Predicate
+from tcpx.payload.size_expressions import total
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum
 from tcpx.payload.types import i1, shape_of, si64
 from tcpx.plurals import counted
@@ -266,14 +267,13 @@ def split(n: Node) -> Sequence[Result]:
         count = n.int("num_outputs", len(n.outputs))
         step = ceildiv(own[axis], max(count, 1))
         sizes = [minimum(step, own[axis] - step * k) for k in range(count)]
-    whole: Dim = 0
-    for size in sizes:
-        whole = whole + size
+    whole = total(sizes)
     if not n.equal(own[axis], whole):
         pair = own[axis], whole
         raise n.error("the parts are not as long as the dim", shown(pair[:1]), shown(pair[1:]), equal=pair)
     made: list[Result] = []
-    x, offset = n.w.with_dim(n.value(0), axis, whole), whole - whole
+    offset: Dim = 0
+    x = n.w.with_dim(n.value(0), axis, whole)
     for size in sizes:
         made.append(n.w.part(x, axis, offset, size))
         offset = offset + size
