@@ -186,7 +186,7 @@ class PayloadHints:
         lhs, rhs, out = (map_dims(each) for each in (*op.maps(), op.result_map()))
         if lhs is None or rhs is None or out is None:
             return None
-        sizes = [elements_of(value, self.payload.sizes) for value in op.operands]
+        sizes = [elements_of(value, self.payload.sizes) for value in (op.lhs, op.rhs)]
         k = sizes.index(min(sizes))
         own, other = (lhs, rhs) if k == 0 else (rhs, lhs)
         ordered = tuple(sorted(own, key=lambda dim: other.index(dim) if dim in other else -1))

@@ -156,7 +156,7 @@ func @f(%x: tensor<4x512xf32>, %w: tensor<1024x512xf32>) -> tensor<4x1024xf32> {
 }
 """
 BILINEAR = """\
-func @f(%x: tensor<16x24xf32>, %w: tensor<24x20x16xf32>) -> tensor<20xf32> {{
+func @f(%x: tensor<16x24xf32>, %w: tensor<24x20x16xf32>, %z: tensor<20xf32>) -> tensor<20xf32> {{
   %y = tcp.contract({factors}) {{lhs = {lhs}, rhs = {rhs}, out = ["n"]}} : tensor<20xf32>
   tcp.return(%y)
 }}
@@ -263,6 +263,13 @@ def test_factors_whose_dims_are_in_another_order_are_turned(is_swapped: bool) ->
         f'%y = tcp.contract({turned}) {{lhs = {first[2]}, rhs = {second[2]}, out = ["n"]}} : tensor<20xf32>'
     ]
     assert not remarks(mended_text(payload, found[0], rtol=1e-3, atol=1e-3))
+
+
+def test_what_sums_start_with_is_no_factor() -> None:
+    """The start has fewer elements than both factors, and is not transposed."""
+    payload = BILINEAR.format(factors="%x, %w, init = %z", lhs='["a", "b"]', rhs='["b", "n", "a"]')
+    (remark,) = remarks(payload)
+    assert "transpose" not in (remark.fix or "")
 
 
 ROW_BY_ROW = """\
