@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 import tcpx
-from tcpx.payload.size_traversal import evaluate
+from tcpx.payload.sizes.traversal import evaluate
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.records import frozen
 

@@ -15,8 +15,8 @@ from tcpx.api import lowered
 from tcpx.limits import DEEPEST_BRACKETS, DEEPEST_NESTING, MOST_SIZE_PARTS
 from tcpx.payload.builder import Builder, tensor
 from tcpx.payload.diagnostics import Diagnostic, Kind
-from tcpx.payload.size_expressions import Size
 from tcpx.payload.sizes import Symbol, ceildiv
+from tcpx.payload.sizes.expressions import Size
 from tcpx.payload.types import f32
 from tcpx.payload.verifier import verify_module
 

@@ -10,8 +10,8 @@ from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
 from tcpx.payload.ops.memory import memory_of
 from tcpx.payload.ops.vector import Read, Write
-from tcpx.payload.size_traversal import variables
 from tcpx.payload.sizes import Size, evaluate
+from tcpx.payload.sizes.traversal import variables
 from tcpx.payload.types import BufferType
 from tcpx.target import Target
 

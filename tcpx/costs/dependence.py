@@ -12,9 +12,9 @@ from tcpx.payload.ops.gml_st import Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import Copy, View, memory_of
 from tcpx.payload.ops.vector import Write
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_expressions import Dim, Size
-from tcpx.payload.size_traversal import variables
+from tcpx.payload.sizes.expressions import Dim, Size
+from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.traversal import variables
 from tcpx.payload.types import BufferType
 
 NUMBERS: Final = 0

@@ -11,8 +11,8 @@ from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.ops.gml_st import Conditional, If, Loop, trip_count_is_one
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
-from tcpx.payload.size_traversal import variables
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.sizes.traversal import variables
 from tcpx.target import Target, target_at
 
 

@@ -16,9 +16,9 @@ from tcpx.emit_c.what_to_pass import in_python, no_array, of_another_dtype, show
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError
 from tcpx.payload.numbers import is_number, number_as, shown_number
-from tcpx.payload.size_excess import magnitude
 from tcpx.payload.size_values import negative_extent
 from tcpx.payload.sizes import Symbol, evaluate, to_text
+from tcpx.payload.sizes.excess import magnitude
 from tcpx.payload.sizes_of_arguments import size_told_by, telling_dims
 from tcpx.payload.types import TensorType, dim_text
 from tcpx.payload.value_ranges import misfit

@@ -26,8 +26,8 @@ from tcpx.payload.diagnostics import Direction, Kind, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import ScalarType
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import (

@@ -9,9 +9,9 @@ from tcpx.interp.handles import Handles
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LONGEST_STRING, fits_int64
 from tcpx.payload.diagnostics import Direction, Kind
-from tcpx.payload.predicates import Predicate, Relation
-from tcpx.payload.size_excess import excess, excess_of_product
 from tcpx.payload.sizes import Dim, Size, floordiv, is_less_equal, mod
+from tcpx.payload.sizes.excess import excess, excess_of_product
+from tcpx.payload.sizes.predicates import Predicate, Relation
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.printed_expressions import print_expression
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from tcpx.limits import MOST_ALTERNATIVES
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.facts import NOTHING, Facts
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_expressions import Symbol
+from tcpx.payload.sizes.expressions import Symbol
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.records import frozen
 
 

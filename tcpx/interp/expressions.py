@@ -20,7 +20,7 @@ from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue,
 from tcpx.payload.diagnostics import MissingError, ScheduleError, TcpxError
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
-from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import SCALARS
 from tcpx.suggestions import did_you_mean
 from tcpx.target import Target, target_at

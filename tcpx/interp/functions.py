@@ -16,7 +16,6 @@ from tcpx.payload.facts import Facts, as_declared, facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
-from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
     Dim,
     align_up,
@@ -28,6 +27,7 @@ from tcpx.payload.sizes import (
     to_text,
     variables,
 )
+from tcpx.payload.sizes.predicates import Predicate, Relation
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.target.recipe_costs import regions
 from tcpx.transform.arguments import value_of

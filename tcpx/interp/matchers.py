@@ -11,7 +11,7 @@ from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import Kind, TcpxError
 from tcpx.payload.ir import Operation
-from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import MatcherCallee
 from tcpx.transform.language.printed_expressions import print_expression

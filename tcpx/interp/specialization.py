@@ -17,7 +17,7 @@ from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import ConditionError, Direction, Kind, ScheduleError, StepError, TcpxError, VerifyError
 from tcpx.payload.facts import as_declared, facts_in
 from tcpx.payload.ir import Operation
-from tcpx.payload.predicates import Comparison, Predicate
+from tcpx.payload.sizes.predicates import Comparison, Predicate
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.printer import print_expression

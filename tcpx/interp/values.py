@@ -6,8 +6,8 @@ from dataclasses import field
 
 from tcpx.interp.conditions import AnyOf
 from tcpx.payload.ir import MAIN, CopyPath
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, to_text
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import ScalarType
 from tcpx.records import frozen, frozen_for_checkers
 from tcpx.target import Target

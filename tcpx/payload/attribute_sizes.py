@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tcpx.payload.ir import Attribute
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, Var
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 
 

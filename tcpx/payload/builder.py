@@ -22,10 +22,10 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import Conditional, If, IfValue, Loop, StYield, full_like
 from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.python_lines import location_outside
 from tcpx.payload.short_operands import OperandLike, broadcast, expand, short_name, written_out
 from tcpx.payload.sizes import Operand, Symbol, Var, as_dim
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes_from_data import check_sizes_from_data
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, row_major, scalar_of_numpy

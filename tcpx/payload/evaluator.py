@@ -14,8 +14,8 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.given import seed_of
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, evaluate, symbols
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes_of_arguments import size_told_by, size_without_argument, telling_dims
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, row_major, shape_of

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.runs import runs_of
 from tcpx.payload.size_values import negative_extent
 from tcpx.payload.sizes import Size, evaluate, is_less_equal, substitute, to_text, variables
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import TensorType
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Final
 
-from tcpx.payload.bounds import is_equal, is_less_equal, known_divisor, lower_bound, upper_bound
-from tcpx.payload.equations import reduced
 from tcpx.payload.ir import FuncOp, Operation
-from tcpx.payload.linear import are_contradictory
-from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Mod, Size, Symbol, Var, product, total
-from tcpx.payload.size_substitution import Substitution, simplify, with_facts
-from tcpx.payload.size_traversal import as_symbol, symbols
+from tcpx.payload.sizes.bounds import is_equal, is_less_equal, known_divisor, lower_bound, upper_bound
+from tcpx.payload.sizes.equations import reduced
+from tcpx.payload.sizes.expressions import Atom, Dim, Max, Min, Mod, Size, Symbol, Var, product, total
+from tcpx.payload.sizes.linear import are_contradictory
+from tcpx.payload.sizes.predicates import Comparison, Predicate
+from tcpx.payload.sizes.substitution import Substitution, simplify, with_facts
+from tcpx.payload.sizes.traversal import as_symbol, symbols
 
 REMEMBERED: Final = 2**10
 """Branches within branches whose facts are remembered."""

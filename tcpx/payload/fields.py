@@ -13,8 +13,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, as_dim
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from tcpx.payload.facts import Facts, facts_at, facts_if
 from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import Loop, OnSubset
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
     Dim,
     Mod,
@@ -26,6 +25,7 @@ from tcpx.payload.sizes import (
     substitute,
     to_text,
 )
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile, where_positive
 from tcpx.payload.types import TensorType, shape_of
 

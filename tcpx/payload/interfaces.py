@@ -32,7 +32,6 @@ from tcpx.payload.indexing_maps import (
 )
 from tcpx.payload.ir import DIM_NAMES, LANES, ROW, VALID, Attribute, Block, Operation, Range, Value
 from tcpx.payload.pieces import Piece
-from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
     Dim,
     Min,
@@ -52,6 +51,7 @@ from tcpx.payload.sizes import (
     substitute,
     to_text,
 )
+from tcpx.payload.sizes.predicates import Predicate, Relation
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like, shape_of
 from tcpx.payload.value_ranges import UNIQUE, beside, dtype_range, union, value_order, value_range

@@ -16,9 +16,9 @@ from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
 from tcpx.payload.fields import AttributeField, Field, FlagAttribute, NamedOperand, Operand, OptionalOperand, Result
 from tcpx.payload.memory_effects import Move
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
+from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.substitution import are_same
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, Type, shape_of, substitute_type
 from tcpx.payload.uses import Uses

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from tcpx.payload.bounds import is_equal
-from tcpx.payload.size_arithmetic import ceildiv
-from tcpx.payload.size_expressions import Atom, Dim, Division, Extremum, FloorDiv, Mod, Var, atoms, to_text
-from tcpx.payload.size_substitution import Rebuild
-from tcpx.payload.size_traversal import variables
+from tcpx.payload.sizes.arithmetic import ceildiv
+from tcpx.payload.sizes.bounds import is_equal
+from tcpx.payload.sizes.expressions import Atom, Dim, Division, Extremum, FloorDiv, Mod, Var, atoms, to_text
+from tcpx.payload.sizes.substitution import Rebuild
+from tcpx.payload.sizes.traversal import variables
 
 
 def by_digits(sizes: Sequence[Dim], var: Var) -> tuple[tuple[Dim, ...], tuple[Var, ...]] | None:

@@ -21,8 +21,8 @@ from tcpx.payload.ir import (
 )
 from tcpx.payload.names import Names
 from tcpx.payload.origins import Origins
-from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import Dim, Symbol, Var, substitute
+from tcpx.payload.sizes.substitution import are_same
 from tcpx.payload.types import Type, substitute_type
 from tcpx.payload.uses import Use
 from tcpx.records import frozen_for_checkers

@@ -9,8 +9,8 @@ from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import is_less_equal_at
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
 from tcpx.payload.ops.index import Bind
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Var, variables
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import BufferType, TensorType, VectorType, shape_of
 from tcpx.payload.value_ranges import value_range
 

@@ -10,9 +10,9 @@ from hashlib import sha256
 from tcpx.payload.contraction import CONTRACT
 from tcpx.payload.ir import CALLEE, PROMISE, TARGET, Attribute, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, to_text
+from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import attribute_text
 from tcpx.payload.types import Type, dtype_of, shape_of, substitute_type

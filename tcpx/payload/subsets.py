@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.payload.monotone import direction
-from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import (
     Dim,
     Max,
@@ -25,6 +23,8 @@ from tcpx.payload.sizes import (
     upper_bound,
     variables,
 )
+from tcpx.payload.sizes.monotone import direction
+from tcpx.payload.sizes.substitution import are_same
 from tcpx.records import frozen_for_checkers
 
 

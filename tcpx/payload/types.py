@@ -10,8 +10,8 @@ from typing import Final
 import ml_dtypes
 import numpy as np
 
-from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute, to_text
+from tcpx.payload.sizes.substitution import are_same
 from tcpx.records import frozen_as_compared_by_base, frozen_for_checkers
 
 

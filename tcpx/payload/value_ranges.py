@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tcpx.limits import INT64_MAX, MOST_BITS
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.ir import Attribute, Block, FuncOp, Range, Value
-from tcpx.payload.size_arithmetic import maximum, minimum
 from tcpx.payload.sizes import Dim, Size, is_equal, lower_bound, to_text
+from tcpx.payload.sizes.arithmetic import maximum, minimum
 from tcpx.payload.types import dtype_of
 from tcpx.plurals import counted
 

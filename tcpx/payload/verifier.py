@@ -15,8 +15,8 @@ from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.results_to_write import results_to_write
-from tcpx.payload.size_excess import Excess, excess, excess_of_count, excess_of_memory, excess_of_width
 from tcpx.payload.sizes import Dim, Var, to_text
+from tcpx.payload.sizes.excess import Excess, excess, excess_of_count, excess_of_memory, excess_of_width
 from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_result_names, check_states
 from tcpx.payload.strided import check_strided
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED

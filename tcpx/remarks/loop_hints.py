@@ -13,8 +13,8 @@ from tcpx.payload.ops.elementwise import Max, Min
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.reduce import Reduce, ReduceTruth
-from tcpx.payload.size_traversal import variables
 from tcpx.payload.sizes import Dim, Var, is_less_equal, to_text
+from tcpx.payload.sizes.traversal import variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import print_operation
 from tcpx.payload.types import dtype_of, like, shape_of

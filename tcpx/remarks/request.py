@@ -16,8 +16,8 @@ from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
-from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Symbol, evaluate, symbols
+from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.target import Target

@@ -9,8 +9,8 @@ from tcpx.costs.footprint import Trip
 from tcpx.costs.visits import Run
 from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.ops.vector import Write
-from tcpx.payload.size_traversal import variables
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.sizes.traversal import variables
 from tcpx.payload.types import VectorType
 from tcpx.transform.language import syntax as ast
 

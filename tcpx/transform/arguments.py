@@ -10,9 +10,9 @@ from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, Sche
 from tcpx.payload.facts import foreign_symbols
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Size, to_text
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import ScalarType
 from tcpx.records import frozen
 from tcpx.target import Target

@@ -10,8 +10,8 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.ir import CloneMap, Operation, Value
 from tcpx.payload.ops.call import CallBase
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Symbol, Var
+from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import TensorType, shape_of

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tcpx.payload.bounds import is_less_equal, lower_bound
 from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.distances import changes_in, distance
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
-from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
+from tcpx.payload.sizes.bounds import is_less_equal, lower_bound
+from tcpx.payload.sizes.predicates import Comparison, Predicate
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import Type, shape_of, with_shape
 from tcpx.records import frozen

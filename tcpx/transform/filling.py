@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tcpx.payload.bounds import is_equal
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.indexing_maps import IndexingMap
@@ -14,7 +13,6 @@ from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import For, If, Loop, Materialize, Parallel, StYield
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import (
     Dim,
@@ -29,6 +27,8 @@ from tcpx.payload.sizes import (
     to_text,
     variables,
 )
+from tcpx.payload.sizes.bounds import is_equal
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen

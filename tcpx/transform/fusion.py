@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.indexing_maps import grows, map_dim
 from tcpx.payload.interfaces import Box, Structured, Tileable
@@ -12,6 +11,7 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield, runs_at_most_once
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
+from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.plurals import counted

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.inside import stays_inside_without
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes.bounds import is_less_equal
 from tcpx.payload.types import BufferType, TensorType
 from tcpx.payload.variables import free_variables, variable_of
 from tcpx.transform.convex import sources

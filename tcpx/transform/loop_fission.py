@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 
-from tcpx.payload.bounds import upper_bound
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.disjointness import are_apart
 from tcpx.payload.distances import distance
@@ -15,6 +14,7 @@ from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, trip_count
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, Var, floordiv, maximum, to_text, variables
+from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, shape_of, with_shape
 from tcpx.plurals import counted

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcpx.payload.distances import distance
-from tcpx.payload.monotone import direction
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Var, maximum, minimum, not_negative, substitute, variables
+from tcpx.payload.sizes.monotone import direction
 from tcpx.payload.subsets import Tile, compose, sign_of
 from tcpx.payload.types import with_shape
 from tcpx.transform.loop_order import handed

@@ -30,8 +30,8 @@ from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import If, Parallel
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.runs import runs_on_one
-from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol, variables
+from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.structure import fingerprint, is_data
 from tcpx.payload.types import TensorType, shape_of, substitute_type

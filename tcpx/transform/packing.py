@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from tcpx.payload.bounds import upper_bound
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import from_first, grows, map_digit, map_dim, map_symbols
 from tcpx.payload.interfaces import Box, Structured
@@ -16,6 +15,7 @@ from tcpx.payload.sizes import (
     upper_expression,
     variables,
 )
+from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.transform import new
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext

@@ -8,7 +8,6 @@ from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.pieces import Piece
-from tcpx.payload.size_expressions import atoms
 from tcpx.payload.sizes import (
     Dim,
     Extremum,
@@ -25,6 +24,7 @@ from tcpx.payload.sizes import (
     upper_expression,
     variables,
 )
+from tcpx.payload.sizes.expressions import atoms
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform import new

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tcpx.payload.bounds import is_less, is_less_equal
 from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.facts import facts_at
@@ -11,7 +10,6 @@ from tcpx.payload.fields import DimAttribute, NumberOrSizeAttribute
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import HEAD, MAIN, TAIL, CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import (
     Dim,
@@ -27,6 +25,8 @@ from tcpx.payload.sizes import (
     to_text,
     variables,
 )
+from tcpx.payload.sizes.bounds import is_less, is_less_equal
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
 from tcpx.transform import new

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tcpx.payload.bounds import is_equal
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, to_text
+from tcpx.payload.sizes.bounds import is_equal
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import merge_equal
 from tcpx.transform.convex import gathered, sources

@@ -10,9 +10,9 @@ from tcpx.payload.indexing_maps import index_operands
 from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable, padded
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
 from tcpx.payload.ops.composite import rounded
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import to_text
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import TensorType, dtype_of, i1, shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of

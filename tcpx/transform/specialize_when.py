@@ -8,8 +8,8 @@ from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import TensorType
 from tcpx.records import frozen
 from tcpx.transform import new

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.gml_st import STREAM, Loop, StYield
@@ -11,6 +10,7 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import CACHE_LINE, Lead
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, minimum, substitute, variables
+from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.transform import new

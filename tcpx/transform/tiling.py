@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_name
 from tcpx.payload.interfaces import Box, Structured, Tileable
@@ -10,6 +9,7 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, maximum, minimum
+from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new

@@ -1,11 +1,11 @@
 """Tiles of one operation that become vectors: which dims they are along, and the loops round them."""
 
-from tcpx.payload.bounds import upper_bound
 from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.types import TensorType, dtype_of, i1
 from tcpx.target import Target
 from tcpx.transform.accumulators import carry_out_of

@@ -17,8 +17,8 @@ from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceSum
 from tcpx.payload.ops.views import Pad, Reshape
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Symbol, Var, minimum
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, si32
 

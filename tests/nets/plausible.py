@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeGuard
 
-from tcpx.payload.bounds import is_equal
 from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.generic import Generic
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.sizes import ceildiv, mod, upper_bound
+from tcpx.payload.sizes.bounds import is_equal
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.invariants import loop_invariants
 from tests.nets.rows import row_of

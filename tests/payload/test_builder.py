@@ -10,8 +10,8 @@ from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.ops.elementwise import Add
 from tcpx.payload.ops.gml_st import For, Parallel, StYield
 from tcpx.payload.ops.memory import Alloc, Empty
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Symbol
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import f32, f64, si32
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx.payload.equations import reduced, sides, solutions, value_of_quotient, value_of_symbol
 from tcpx.payload.facts import Facts
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Symbol, ceildiv, evaluate, floordiv, mod, simplify, to_text
+from tcpx.payload.sizes.equations import reduced, sides, solutions, value_of_quotient, value_of_symbol
+from tcpx.payload.sizes.predicates import Predicate
 
 H, W = Symbol("h", 1), Symbol("w", 1)
 h, w = H.size(), W.size()

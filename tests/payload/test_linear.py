@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from tcpx.payload.linear import are_contradictory
-from tcpx.payload.predicates import Predicate, Relation
-from tcpx.payload.size_expressions import Dim
-from tcpx.payload.size_traversal import evaluate
 from tcpx.payload.sizes import Symbol, Var, ceildiv, floordiv, maximum, minimum, mod
+from tcpx.payload.sizes.expressions import Dim
+from tcpx.payload.sizes.linear import are_contradictory
+from tcpx.payload.sizes.predicates import Predicate, Relation
+from tcpx.payload.sizes.traversal import evaluate
 
 M, N = Symbol("M", 0, 6), Symbol("N", 1, 6)
 I = Var("i", 0, M.size() + 1, 2)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tcpx.payload import order
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import If
-from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.uses import Use, Uses
 
 

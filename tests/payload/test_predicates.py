@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcpx.payload.predicates import Comparison, Predicate, Relation
 from tcpx.payload.sizes import Dim, Symbol, Var, ceildiv, floordiv, maximum, minimum, mod, substitute
+from tcpx.payload.sizes.predicates import Comparison, Predicate, Relation
 
 M, N = Symbol("M"), Symbol("N")
 RELATIONS: list[Relation] = ["==", "!=", "<", "<=", ">", ">="]

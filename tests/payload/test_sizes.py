@@ -16,8 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcpx.payload.diagnostics import ArgumentError
-from tcpx.payload.proofs import Query
-from tcpx.payload.size_arithmetic import Comparisons
 from tcpx.payload.sizes import (
     Dim,
     Symbol,
@@ -43,6 +41,8 @@ from tcpx.payload.sizes import (
     upper_expression,
     variables,
 )
+from tcpx.payload.sizes.arithmetic import Comparisons
+from tcpx.payload.sizes.proofs import Query
 
 M, N, K = Symbol("M"), Symbol("N"), Symbol("K")
 

@@ -16,7 +16,6 @@ from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.ops.gml_st import For, Loop, Materialize
 from tcpx.payload.ops.shorthand import Shorthand
-from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.sizes import (
     CeilDiv,
     Dim,
@@ -32,6 +31,7 @@ from tcpx.payload.sizes import (
     lower_bound,
     upper_bound,
 )
+from tcpx.payload.sizes.predicates import Comparison, Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.parser import load, parse
 from tcpx.payload.text.printer import print_operation

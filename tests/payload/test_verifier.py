@@ -12,9 +12,9 @@ from tcpx.payload.ir import Block, Module, Operation, Value
 from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import For, If
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Symbol, Var
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import TensorType, f32
 from tcpx.payload.verifier import verify_module, verify_ops

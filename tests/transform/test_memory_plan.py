@@ -13,8 +13,8 @@ import tcpx
 from tcpx.api import CompileRequest, lowered
 from tcpx.payload.evaluator import evaluate_buffers
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Size, evaluate, product, upper_expression
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import shape_of
 from tcpx.report.explanation import explain
 from tcpx.report.text import ExplanationText

@@ -10,8 +10,6 @@ from typing import Final
 from tcpx.emit_c.printer.names import Names
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.diagnostics import Diagnostic, Kind, VerifyError
-from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.size_expressions import atoms
 from tcpx.payload.sizes import (
     Atom,
     CeilDiv,
@@ -29,6 +27,8 @@ from tcpx.payload.sizes import (
     to_text,
     variables,
 )
+from tcpx.payload.sizes.expressions import atoms
+from tcpx.payload.sizes.predicates import Comparison, Predicate
 
 SIZE_HELPERS: Final = {
     "tcpx_size_min": "static inline int64_t tcpx_size_min(int64_t a, int64_t b) { return a < b ? a : b; }",

@@ -27,8 +27,6 @@ from tcpx.payload.contraction import numerics_of
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.runs import Binding, runs_of, threads_of
-from tcpx.payload.size_excess import magnitude
-from tcpx.payload.size_traversal import as_symbol
 from tcpx.payload.sizes import (
     Dim,
     Symbol,
@@ -42,6 +40,8 @@ from tcpx.payload.sizes import (
     upper_expression,
     variables,
 )
+from tcpx.payload.sizes.excess import magnitude
+from tcpx.payload.sizes.traversal import as_symbol
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import BufferType, row_major, shape_of
 from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, Declared

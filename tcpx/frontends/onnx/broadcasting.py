@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tcpx.frontends.onnx.errors import BoundedSize, Unsupported
 from tcpx.payload.facts import Facts
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Min, Size, is_equal, is_less, maximum, minimum, to_text
+from tcpx.payload.sizes.predicates import Predicate
 
 Shape = tuple[Dim, ...]
 

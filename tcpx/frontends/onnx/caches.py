@@ -14,8 +14,8 @@ from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.builder import tile
 from tcpx.payload.ir import Value
 from tcpx.payload.ops.gml_st import For
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import shape_of
 
 

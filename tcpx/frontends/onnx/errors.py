@@ -7,8 +7,8 @@ from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, Location, TcpxError, VerifyError
 from tcpx.payload.facts import Facts
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, as_symbol, symbols, to_text
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.records import frozen
 
 _MOST_SHOWN: Final = 40

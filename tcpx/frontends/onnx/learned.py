@@ -7,11 +7,11 @@ from functools import cached_property
 
 from tcpx.frontends.onnx.errors import Equation, OnnxError
 from tcpx.payload.diagnostics import Direction, Location
-from tcpx.payload.equations import reduced, sides, value_of_quotient, value_of_symbol
 from tcpx.payload.facts import Facts
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_substitution import Rebuild, substitute, with_facts
 from tcpx.payload.sizes import Dim, Symbol, as_symbol, is_less_equal, symbols, to_text
+from tcpx.payload.sizes.equations import reduced, sides, value_of_quotient, value_of_symbol
+from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.substitution import Rebuild, substitute, with_facts
 
 Bound = tuple[Dim, int]
 """A size and the greatest number that it may be."""

@@ -16,9 +16,9 @@ from tcpx.frontends.onnx.writing import Append, Writer
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_excess import Excess, excess_of_product
 from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes.excess import Excess, excess_of_product
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import ScalarType, TensorType, scalar_of_numpy
 from tcpx.plurals import counted
 

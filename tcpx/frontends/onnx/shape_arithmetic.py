@@ -12,9 +12,9 @@ import numpy as np
 from tcpx.frontends.onnx.broadcasting import least
 from tcpx.frontends.onnx.node import Node, check_length, dtype_of_onnx, product
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, of_sizes
-from tcpx.payload.predicates import Predicate, Relation
-from tcpx.payload.size_excess import excess_of_computed
 from tcpx.payload.sizes import Dim, Size, floordiv, is_less_equal, maximum, minimum, mod
+from tcpx.payload.sizes.excess import excess_of_computed
+from tcpx.payload.sizes.predicates import Predicate, Relation
 from tcpx.payload.types import ScalarType, i1
 
 Fold = Callable[[Node, Sequence[Elements]], "Elements | list[Elements] | None"]

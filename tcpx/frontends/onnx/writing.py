@@ -12,7 +12,6 @@ from tcpx.frontends.onnx.tidying import in_place
 from tcpx.limits import INT64_MAX
 from tcpx.payload.builder import Builder, tile
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.equations import reduced, sides, solutions
 from tcpx.payload.evaluator import Array
 from tcpx.payload.facts import NOTHING
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
@@ -28,9 +27,10 @@ from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.normalization import Softmax
 from tcpx.payload.ops.select import IsNan
 from tcpx.payload.ops.views import Reshape, Slice, View
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_substitution import Rebuild
 from tcpx.payload.sizes import Dim, Size, as_dim, as_symbol, is_less_equal, maximum, minimum
+from tcpx.payload.sizes.equations import reduced, sides, solutions
+from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.substitution import Rebuild
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_numpy, shape_of
 from tcpx.payload.value_ranges import value_range
 

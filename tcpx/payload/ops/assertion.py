@@ -7,7 +7,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, TextAttribute
 from tcpx.payload.ir import FuncOp, Operation, register
-from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes.predicates import Predicate
 
 
 @register

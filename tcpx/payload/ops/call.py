@@ -13,7 +13,6 @@ from tcpx.payload.fields import DimsAttribute, ElementsAttribute, TextAttribute
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value, endless_call, register
 from tcpx.payload.ops.gml_st import Parallel
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
     Dim,
     Size,
@@ -29,6 +28,7 @@ from tcpx.payload.sizes import (
     to_text,
     told_symbol,
 )
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes_of_arguments import telling_dims
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile

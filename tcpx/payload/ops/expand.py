@@ -11,8 +11,8 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Materialize
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.shorthand import Shorthand
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, is_equal, is_less, is_less_equal, to_text, variables
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, dtype_of, like, shape_of
 

@@ -16,8 +16,8 @@ from tcpx.payload.facts import Facts, facts_at, facts_in
 from tcpx.payload.fields import FlagAttribute, Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, i1, like, shape_of, with_shape
 from tcpx.payload.value_ranges import SORTED, UNIQUE, union

@@ -21,8 +21,8 @@ from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.ops.scan import CumSum
 from tcpx.payload.ops.terms import Term
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Var, is_less_equal
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import (
     SCALARS,

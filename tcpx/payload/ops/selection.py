@@ -20,8 +20,8 @@ from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.ordered_rows import COUNTED, Order, Rows, appending, either, placed_in_order
 from tcpx.payload.ops.reduce import ReduceSum
 from tcpx.payload.ops.terms import Term
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Var, is_equal, is_less_equal
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import SCALARS, ScalarType, dtype_of, like, shape_of, si32
 

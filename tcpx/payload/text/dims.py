@@ -14,8 +14,6 @@ from lark import Token
 from tcpx.limits import DEEPEST_NESTING, INT64_MAX
 from tcpx.payload.diagnostics import Direction, ParseError, either
 from tcpx.payload.ir import Value
-from tcpx.payload.predicates import Comparison, Predicate, Relation
-from tcpx.payload.size_excess import Excess, excess, excess_of_memory, excess_of_product
 from tcpx.payload.sizes import (
     Atom,
     CeilDiv,
@@ -31,6 +29,8 @@ from tcpx.payload.sizes import (
     product,
     to_text,
 )
+from tcpx.payload.sizes.excess import Excess, excess, excess_of_memory, excess_of_product
+from tcpx.payload.sizes.predicates import Comparison, Predicate, Relation
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.hints import compared, dtype_fix
 from tcpx.payload.text.scope import Scope, suggestion

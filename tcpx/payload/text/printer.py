@@ -19,9 +19,9 @@ from tcpx.payload.ir import (
 )
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import Conditional, If, IfValue, Loop, While, uncounted
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.short_operands import OperandLike, operand_text, short_operands
 from tcpx.payload.sizes import Size, Symbol, Var, to_text
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from tcpx.payload.ir import Value
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Symbol, Var, substitute
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import SCALARS
 
 RESERVED = frozenset({"min", "max", "floordiv", "ceildiv", "mod", "inf", "nan", "true", "false", "tile", *SCALARS})

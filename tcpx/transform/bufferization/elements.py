@@ -9,9 +9,9 @@ from tcpx.payload.ir import Operation, Range, Value
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.memory import At
 from tcpx.payload.ops.vector import Gather, Read, Write
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, row_major, shape_of
 from tcpx.payload.value_ranges import value_range

@@ -10,7 +10,6 @@ from tcpx.payload.ops.gml_st import For, If, StYield, runs_at_most_once
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import Copy, memory_of
 from tcpx.payload.ops.vector import Read, Write
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import (
     Dim,
@@ -23,6 +22,7 @@ from tcpx.payload.sizes import (
     upper_bound,
     variables,
 )
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, VectorType, shape_of
 from tcpx.transform import new

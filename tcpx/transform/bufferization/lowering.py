@@ -16,8 +16,8 @@ from tcpx.payload.ops.memory import Empty, Lead, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.vector import Write as Store
 from tcpx.payload.ops.views import Concat, Pad, Reshape
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, shape_of

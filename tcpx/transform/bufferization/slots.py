@@ -10,8 +10,8 @@ from tcpx.payload.distances import changes_in
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, StYield, full_like, runs_at_most_once, trip_count
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.size_arithmetic import floordiv, maximum, mod
 from tcpx.payload.sizes import Dim, Var, product
+from tcpx.payload.sizes.arithmetic import floordiv, maximum, mod
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.records import frozen

@@ -19,9 +19,6 @@ from tcpx.payload.facts import Facts, facts_in
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.memory import Alloc, View
-from tcpx.payload.sampled_sizes import samples
-from tcpx.payload.size_arithmetic import Comparisons
-from tcpx.payload.size_expressions import total
 from tcpx.payload.sizes import (
     Dim,
     Max,
@@ -37,6 +34,9 @@ from tcpx.payload.sizes import (
     symbols,
     upper_expression,
 )
+from tcpx.payload.sizes.arithmetic import Comparisons
+from tcpx.payload.sizes.expressions import total
+from tcpx.payload.sizes.samples import samples
 from tcpx.payload.types import BufferType, row_major
 from tcpx.records import frozen
 from tcpx.transform.bufferization.program_order import ProgramOrder

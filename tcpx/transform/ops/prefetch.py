@@ -10,7 +10,6 @@ from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import Conditional, If, Loop, OnSubset, StYield, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
-from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import (
     Size,
@@ -24,6 +23,7 @@ from tcpx.payload.sizes import (
     upper_bound,
     variables,
 )
+from tcpx.payload.sizes.predicates import Comparison, Predicate
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import TensorType, shape_of

@@ -1,7 +1,7 @@
 """split: split the range of a loop at a point."""
 
-from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.sizes import mod, to_text
+from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.transform.declaration import (
     LOOP,
     SIZE,

@@ -1,11 +1,11 @@
 """tile: loops around an operation, one tile of its result per iteration."""
 
-from tcpx.payload.bounds import is_less_equal, lower_bound, upper_bound
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, ceildiv, maximum, to_text
+from tcpx.payload.sizes.bounds import is_less_equal, lower_bound, upper_bound
 from tcpx.suggestions import did_you_mean, numbered_dim
 from tcpx.transform.declaration import (
     BOOL,

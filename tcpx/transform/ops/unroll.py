@@ -3,12 +3,12 @@
 import re
 
 from tcpx.limits import MOST_COPIES, MOST_UNROLLED, shortened
-from tcpx.payload.bounds import is_equal
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import UNROLLED, Loop, trip_count
 from tcpx.payload.sizes import mod, to_text
+from tcpx.payload.sizes.bounds import is_equal
 from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     BOOL,

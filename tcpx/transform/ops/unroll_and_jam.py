@@ -1,11 +1,11 @@
 """unroll_and_jam: several iterations of a loop at once, in one inner loop."""
 
-from tcpx.payload.bounds import is_equal
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, trip_count
 from tcpx.payload.sizes import mod, to_text
+from tcpx.payload.sizes.bounds import is_equal
 from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     INT,

@@ -6,9 +6,9 @@ from tcpx.payload.ops.branch import IfAny
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If
 from tcpx.payload.ops.index import Bind
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Var
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import i1, si64
 from tcpx.transform import new
 from tcpx.transform.vectors.selector import Selector

@@ -21,9 +21,9 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import At, View
 from tcpx.payload.ops.vector import Extract, FromElements, Gather, Mask, Read, Shuffle, first_lanes
 from tcpx.payload.ops.views import FREE
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Var, is_equal, maximum
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like, row_major, shape_of
 from tcpx.target import LaneType, Target

@@ -11,8 +11,8 @@ from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.values import of_array
 from tcpx.payload.evaluator import Array
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, floordiv
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import accumulator_of, shape_of, si64
 from tcpx.plurals import counted
 

@@ -15,9 +15,9 @@ from tcpx.frontends.onnx.table import Result, grows, rule
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import Value
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_expressions import total
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum
+from tcpx.payload.sizes.expressions import total
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import i1, shape_of, si64
 from tcpx.plurals import counted
 

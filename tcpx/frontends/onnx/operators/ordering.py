@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import si64
 
 

@@ -15,8 +15,8 @@ from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, floordiv
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import accumulator_of, dtype_of, f32, f64, i1, shape_of, si64
 from tcpx.plurals import counted
 

@@ -14,8 +14,8 @@ from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.writing import Build
 from tcpx.payload.indexing_maps import dims, element_of
 from tcpx.payload.ir import Attribute, Value
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import dtype_of, shape_of, si64
 
 _COMBINERS: Final = {"add": "add", "mul": "mul", "max": "max", "min": "min"}

@@ -4,7 +4,7 @@ What can be proved of `min(6, M - %fc1/m1)` can be proved of `min(6, M - %fc2/m1
 apart by numbers, in the order in which they are met, and the proof is of an expression with names of its own.
 """
 
-from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Monomial, Size, Symbol, Var, atom_order, make
+from tcpx.payload.sizes.expressions import Atom, Dim, Max, Min, Monomial, Size, Symbol, Var, atom_order, make
 
 Expression = int | tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]
 """A size by the numbers of its atoms: the constant, then coefficients with monomials."""

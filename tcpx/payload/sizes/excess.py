@@ -16,7 +16,7 @@ from tcpx.limits import (
     fits_int64,
     shortened,
 )
-from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var, atoms
+from tcpx.payload.sizes.expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var, atoms
 from tcpx.records import frozen
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Monomial, make
+from tcpx.payload.sizes.expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Monomial, make
 
 Sign = Callable[[Dim], int | None]
 """1 for a size proved >= 0, -1 for one proved <= 0, None for neither."""

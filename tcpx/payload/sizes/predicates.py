@@ -7,9 +7,9 @@ from dataclasses import replace
 from math import lcm
 from typing import Final, Literal
 
-from tcpx.payload.bounds import is_equal, is_less, is_less_equal, upper_bound
-from tcpx.payload.equations import solutions
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.bounds import is_equal, is_less, is_less_equal, upper_bound
+from tcpx.payload.sizes.equations import solutions
+from tcpx.payload.sizes.expressions import (
     Atom,
     CeilDiv,
     Dim,
@@ -23,9 +23,9 @@ from tcpx.payload.size_expressions import (
     make,
     to_text,
 )
-from tcpx.payload.size_substitution import Substitution, are_same, substitute
-from tcpx.payload.size_traversal import evaluate, variables
-from tcpx.payload.size_traversal import symbols as symbols_of
+from tcpx.payload.sizes.substitution import Substitution, are_same, substitute
+from tcpx.payload.sizes.traversal import evaluate, variables
+from tcpx.payload.sizes.traversal import symbols as symbols_of
 from tcpx.records import frozen_for_checkers
 
 Relation = Literal["==", "!=", "<", "<=", ">", ">="]

@@ -5,8 +5,8 @@ from math import lcm
 from random import Random
 from typing import Final
 
-from tcpx.payload.size_expressions import Dim, Symbol
-from tcpx.payload.size_traversal import symbols
+from tcpx.payload.sizes.expressions import Dim, Symbol
+from tcpx.payload.sizes.traversal import symbols
 
 _POWERS: Final = (0, 4, 7, 10, 13)
 _DRAWN: Final = 5

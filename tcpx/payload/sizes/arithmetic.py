@@ -5,10 +5,8 @@ from math import gcd
 from operator import le
 from typing import Final
 
-from tcpx.payload.bounds import is_less, is_less_equal, known_divisor, lower_bound, upper_bound
-from tcpx.payload.proof_form import divide
-from tcpx.payload.sampled_sizes import corners, samples
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.bounds import is_less, is_less_equal, known_divisor, lower_bound, upper_bound
+from tcpx.payload.sizes.expressions import (
     CeilDiv,
     Dim,
     Extremum,
@@ -25,7 +23,9 @@ from tcpx.payload.size_expressions import (
     make,
     to_text,
 )
-from tcpx.payload.size_traversal import evaluate, variables
+from tcpx.payload.sizes.proof_form import divide
+from tcpx.payload.sizes.samples import corners, samples
+from tcpx.payload.sizes.traversal import evaluate, variables
 
 FEW: Final = 4
 """Sizes of an extremum whose pairs are compared by proofs alone."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.expressions import (
     CeilDiv,
     Dim,
     Division,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from math import gcd
 from typing import Final
 
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.expressions import (
     Atom,
     CeilDiv,
     Dim,
@@ -32,7 +32,7 @@ from tcpx.payload.size_expressions import (
     scale,
     total,
 )
-from tcpx.payload.size_traversal import leaves
+from tcpx.payload.sizes.traversal import leaves
 
 Range = tuple[int, int | None]
 LONGEST_FORM: Final = 2000

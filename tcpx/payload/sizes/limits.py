@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from itertools import product as combinations
 
-from tcpx.payload.bounds import is_in_whole_steps, is_less_equal, known_divisor
-from tcpx.payload.monotone import direction
-from tcpx.payload.proof_form import divide
-from tcpx.payload.size_arithmetic import ceildiv, floordiv, maximum, minimum
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.arithmetic import ceildiv, floordiv, maximum, minimum
+from tcpx.payload.sizes.bounds import is_in_whole_steps, is_less_equal, known_divisor
+from tcpx.payload.sizes.expressions import (
     Atom,
     CeilDiv,
     Dim,
@@ -24,8 +22,10 @@ from tcpx.payload.size_expressions import (
     make,
     product,
 )
-from tcpx.payload.size_substitution import Rebuild
-from tcpx.payload.size_traversal import variables
+from tcpx.payload.sizes.monotone import direction
+from tcpx.payload.sizes.proof_form import divide
+from tcpx.payload.sizes.substitution import Rebuild
+from tcpx.payload.sizes.traversal import variables
 
 Keep = Callable[[Var], bool]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from operator import is_
 
-from tcpx.payload.bounds import is_less_equal
-from tcpx.payload.size_arithmetic import ceildiv, floordiv, maximum, minimum, mod
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.arithmetic import ceildiv, floordiv, maximum, minimum, mod
+from tcpx.payload.sizes.bounds import is_less_equal
+from tcpx.payload.sizes.expressions import (
     Atom,
     CeilDiv,
     Dim,

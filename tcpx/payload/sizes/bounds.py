@@ -5,10 +5,7 @@ from functools import lru_cache, wraps
 from math import gcd
 from typing import Final, TypeVar
 
-from tcpx.payload.proof_form import LongFormError, content, has_several_minima, without_shifts
-from tcpx.payload.proofs import Query
-from tcpx.payload.questions import Question, asked_size, question
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.expressions import (
     Atom,
     CeilDiv,
     Dim,
@@ -23,7 +20,10 @@ from tcpx.payload.size_expressions import (
     as_dim,
     atoms,
 )
-from tcpx.payload.size_traversal import evaluate, leaves
+from tcpx.payload.sizes.proof_form import LongFormError, content, has_several_minima, without_shifts
+from tcpx.payload.sizes.proofs import Query
+from tcpx.payload.sizes.questions import Question, asked_size, question
+from tcpx.payload.sizes.traversal import evaluate, leaves
 
 Answer = TypeVar("Answer")
 

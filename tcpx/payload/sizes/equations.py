@@ -13,10 +13,10 @@ from functools import lru_cache
 from math import lcm
 from typing import Final
 
-from tcpx.payload.bounds import lower_bound
-from tcpx.payload.proof_form import content
-from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, FloorDiv, Mod, Size, Symbol, make, product, total
-from tcpx.payload.size_traversal import evaluate, leaves
+from tcpx.payload.sizes.bounds import lower_bound
+from tcpx.payload.sizes.expressions import Atom, CeilDiv, Dim, FloorDiv, Mod, Size, Symbol, make, product, total
+from tcpx.payload.sizes.proof_form import content
+from tcpx.payload.sizes.traversal import evaluate, leaves
 from tcpx.records import frozen
 
 MOST_REMAINDERS: Final = 1 << 10

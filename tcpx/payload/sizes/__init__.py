@@ -1,12 +1,14 @@
-"""The one import for size arithmetic.
+"""Size arithmetic; most callers import from here.
 
 A dim is an int or a `Size`: a normal form over symbols and loop variables. Expressions as data live in
-`size_expressions.py`, simplifying constructors in `size_arithmetic.py`, replacement in `size_substitution.py`,
-proofs in `bounds.py` (with `proof_form.py` and `monotone.py`), bounds as expressions in `size_limits.py`; conditions
-on sizes in `predicates.py`.
+`expressions.py`, simplifying constructors in `arithmetic.py`, replacement in `substitution.py`, proofs in `bounds.py`
+(with `proof_form.py` and `monotone.py`), bounds as expressions in `limits.py`, conditions on sizes in `predicates.py`.
+
+No module of this folder knows an operation, a value or a function: sizes are all that it is about.
 """
 
-from tcpx.payload.bounds import (
+from tcpx.payload.sizes.arithmetic import align_up, ceildiv, floordiv, maximum, minimum, mod
+from tcpx.payload.sizes.bounds import (
     arguments_of_minimum,
     is_equal,
     is_less,
@@ -15,8 +17,7 @@ from tcpx.payload.bounds import (
     lower_bound,
     upper_bound,
 )
-from tcpx.payload.size_arithmetic import align_up, ceildiv, floordiv, maximum, minimum, mod
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.expressions import (
     Atom,
     CeilDiv,
     Dim,
@@ -35,9 +36,9 @@ from tcpx.payload.size_expressions import (
     product,
     to_text,
 )
-from tcpx.payload.size_limits import last_value, lower_expression, not_negative, upper_expression
-from tcpx.payload.size_substitution import Substitution, simplify, substitute
-from tcpx.payload.size_traversal import as_symbol, at_least_one, evaluate, symbols, told_symbol, variables
+from tcpx.payload.sizes.limits import last_value, lower_expression, not_negative, upper_expression
+from tcpx.payload.sizes.substitution import Substitution, simplify, substitute
+from tcpx.payload.sizes.traversal import as_symbol, at_least_one, evaluate, symbols, told_symbol, variables
 
 __all__ = [
     "Atom",

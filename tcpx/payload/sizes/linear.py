@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import Final
 
-from tcpx.payload.bounds import lower_bound, upper_bound
-from tcpx.payload.proof_form import content
-from tcpx.payload.size_arithmetic import floordiv
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.arithmetic import floordiv
+from tcpx.payload.sizes.bounds import lower_bound, upper_bound
+from tcpx.payload.sizes.expressions import (
     CeilDiv,
     Dim,
     Extremum,
@@ -27,6 +26,7 @@ from tcpx.payload.size_expressions import (
     make,
     scale,
 )
+from tcpx.payload.sizes.proof_form import content
 
 MOST_ROWS: Final = 200
 """Conditions after an elimination."""

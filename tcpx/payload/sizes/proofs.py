@@ -10,9 +10,7 @@ The work of a query is capped; beyond the cap the answer is "unknown", never wro
 from math import gcd
 from typing import Final
 
-from tcpx.payload.monotone import direction
-from tcpx.payload.proof_form import LONGEST_FORM, ProofForm, content, divide, expanded, floor_form, min_form
-from tcpx.payload.size_expressions import (
+from tcpx.payload.sizes.expressions import (
     Atom,
     Dim,
     FloorDiv,
@@ -25,7 +23,9 @@ from tcpx.payload.size_expressions import (
     scale,
     total,
 )
-from tcpx.payload.size_traversal import leaves
+from tcpx.payload.sizes.monotone import direction
+from tcpx.payload.sizes.proof_form import LONGEST_FORM, ProofForm, content, divide, expanded, floor_form, min_form
+from tcpx.payload.sizes.traversal import leaves
 
 WORK_LIMIT: Final = LONGEST_FORM
 """Terms one query may look at; about 20 ms when used up."""
