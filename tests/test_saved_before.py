@@ -47,6 +47,6 @@ def test_a_record(tmp_path: Path, rows: int) -> None:
     kernel = tcpx.compile(
         tcpx.load(FILES / "row.tcp"), tcpx.load_schedule(FILES / "row.tcps"), target="generic", tuned=record
     )
-    assert kernel.tuned is not None
+    assert isinstance(kernel.tuned, tcpx.TunedRecord)
     assert kernel.tuned.params["s.rows"] == rows
     check(kernel)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tcpx.limits import MOST_ALTERNATIVES
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
-from tcpx.payload.facts import NOTHING, Facts
+from tcpx.payload.sizes.context import EMPTY, Context
 from tcpx.payload.sizes.expressions import Symbol
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.records import frozen
@@ -57,13 +57,13 @@ def opposite(condition: Condition) -> Condition:
     return made
 
 
-def is_covered(held: Predicate, earlier: Sequence[Predicate], facts: Facts = NOTHING) -> bool:
+def is_covered(held: Predicate, earlier: Sequence[Predicate], facts: Context = EMPTY) -> bool:
     """Whether a predicate holds, where the facts do, only where one of the earlier ones does."""
     rest = held
     for predicate in earlier:
         negated = predicate.negate()
         rest = rest if negated is None else rest & negated
-    return not facts.allow(rest) or any(Facts([held]).decide(predicate) is True for predicate in earlier)
+    return not facts.allows(rest) or any(Context([held]).decide(predicate) is True for predicate in earlier)
 
 
 def _any_of(predicates: Iterable[Predicate]) -> Condition:

@@ -11,8 +11,8 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LARGEST_DIVIDED
+from tcpx.payload.contexts import as_declared, context_at
 from tcpx.payload.diagnostics import Kind
-from tcpx.payload.facts import Facts, as_declared, facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
@@ -27,6 +27,7 @@ from tcpx.payload.sizes import (
     to_text,
     variables,
 )
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate, Relation
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.target.recipe_costs import regions
@@ -49,7 +50,7 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
     """The extent of `x.m`; it must be the same for all copies of x."""
     ops = state.handles.resolve(handle.base, node.location)
     tileable = [op for op in ops if isinstance(op, Tileable)]
-    sizes = [facts_at(op).value(op.size_of(handle.dim)) for op in tileable]
+    sizes = [context_at(op).value(op.size_of(handle.dim)) for op in tileable]
     if not all(isinstance(size, int) for size in sizes):
         sizes = [_known_here(op.size_of(handle.dim), op.func, state) for op in tileable]
     for other in sizes[1:]:
@@ -210,7 +211,7 @@ def _divide_up(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
     return ceildiv(lhs, _positive(rhs, frame, node))
 
 
-def _bound(of: Callable[[Facts, Dim], int | None]) -> Builtin:
+def _bound(of: Callable[[Context, Dim], int | None]) -> Builtin:
     """What the branch says of a symbol is part of a size; what it says of an expression is not."""
 
     def bound(args: Arguments, state: State, frame: Frame, node: ast.Node) -> int:
@@ -466,8 +467,8 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "max": _extreme(least=False),
     "ceildiv": _divide_up,
     "align_up": _align,
-    "lower_bound": _bound(Facts.lower_bound),
-    "upper_bound": _bound(Facts.upper_bound),
+    "lower_bound": _bound(Context.lower_bound),
+    "upper_bound": _bound(Context.upper_bound),
     "pow2": _pow2,
     "multiples": _multiples,
     "divisors": _divisors,

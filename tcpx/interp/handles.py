@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from tcpx.interp.scopes import Scopes, scope_text
 from tcpx.interp.values import OpHandle, Side
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
-from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import CopyPath, FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.sizes.context import EMPTY, Context
 from tcpx.records import frozen
 
 
@@ -20,7 +20,7 @@ class BranchFilter:
 
     origins: frozenset[int]
     region: int
-    facts: Facts
+    facts: Context
     """What holds there, whatever the loops do."""
     since: int
     """The origins that steps in it make begin here."""
@@ -44,9 +44,9 @@ class Handles:
     _watched: set[int] = field(default_factory=set[int])
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> Context:
         """What the branches the schedule is in say about sizes."""
-        return self.branches[-1].facts if self.branches else NOTHING
+        return self.branches[-1].facts if self.branches else EMPTY
 
     def of(self, *ops: Operation, label: str = "", inside: tuple[OpHandle, ...] = ()) -> OpHandle:
         """A handle to these operations and all other copies of them, or those inside these scopes."""

@@ -14,8 +14,8 @@ from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.steps import check_touched, crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
+from tcpx.payload.contexts import as_declared, context_in
 from tcpx.payload.diagnostics import ConditionError, Direction, Kind, ScheduleError, StepError, TcpxError, VerifyError
-from tcpx.payload.facts import as_declared, facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.sizes.predicates import Comparison, Predicate
 from tcpx.transform.arguments import TransformContext
@@ -171,7 +171,7 @@ def frame_of_version(statement: ast.Specialize, body: ast.Block, frame: Frame) -
 
 
 def _run_branch(version: Version, body: ast.Block, state: State, inner: Frame, run_block: RunBlock) -> None:
-    facts = facts_in(version.conditional, version.region).invariant()
+    facts = context_in(version.conditional, version.region).invariant()
     origins, since = frozenset(version.conditional.origins), state.module.next_origin
     state.handles.branches.append(BranchFilter(origins, version.region, facts, since))
     run_block(body, state, inner)

@@ -2,9 +2,9 @@
 
 from itertools import combinations, combinations_with_replacement, product
 
+from tcpx.payload.contexts import is_less_equal_at
 from tcpx.payload.diagnostics import Diagnostic, Direction, VerifyError
 from tcpx.payload.distances import distance
-from tcpx.payload.facts import is_less_equal_at
 from tcpx.payload.indexing_maps import index_operands, map_dim
 from tcpx.payload.interfaces import Structured, padded_behind
 from tcpx.payload.ir import Block, Module, Operation, Value

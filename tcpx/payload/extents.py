@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tcpx.payload.facts import facts_at
+from tcpx.payload.contexts import context_at
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.runs import runs_of
@@ -15,7 +15,7 @@ from tcpx.payload.types import TensorType
 def extent_assertions(func: FuncOp) -> list[Operation]:
     """An assertion for each extent of a tensor that a function, or one that it calls, computes outside of loops and
     branches, and that nothing proves to be at least 0. They are detached, and over the symbols of `func`."""
-    known = facts_at(func.body.ops[-1])
+    known = context_at(func.body.ops[-1])
     unproven = {text: size for text, size in _extents(func).items() if is_less_equal(0, size) is not True}
     conditions = {text: Predicate.of(">=", size, 0) for text, size in unproven.items()}
     return [

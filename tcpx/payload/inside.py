@@ -7,8 +7,8 @@ This is asked once, of a payload that is read. What a schedule makes of it is pr
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from tcpx.payload.contexts import context_at, context_if
 from tcpx.payload.diagnostics import Direction, VerifyError
-from tcpx.payload.facts import Facts, facts_at, facts_if
 from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import Loop, OnSubset
@@ -25,6 +25,7 @@ from tcpx.payload.sizes import (
     substitute,
     to_text,
 )
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile, where_positive
 from tcpx.payload.types import TensorType, shape_of
@@ -65,28 +66,24 @@ def stays_inside_without(op: OnSubset, loop: Loop) -> bool:
 def _check(op: OnSubset, value: Value, tile: Tile, dim: int) -> None:
     """The places of a subset along one dim are places of the value."""
     missing, facts = _missing(op, value, tile, dim)
-    if missing and facts.are_possible():
+    if missing and facts.is_possible:
         leaves = any(facts.decide(condition) is False for condition in missing)
         raise _error(op, value, tile, dim, missing, leaves)
 
 
 def _missing(
     op: OnSubset, value: Value, tile: Tile, dim: int, idle: Loop | None = None
-) -> tuple[Sequence[Predicate], Facts]:
+) -> tuple[Sequence[Predicate], Context]:
     """What is not proved of the places of a subset along one dim, and what is known; a loop may be `idle`."""
     extent = shape_of(value.type)[dim]
     places = Places(tile.offsets[dim], tile.sizes[dim], tile.strides[dim], extent)
-    known = facts_at(op)
-
-    def is_known(condition: Predicate) -> bool:
-        return known.decide(condition) is True
-
-    if all(any(map(is_known, need)) for need in _needs(places, is_known)):
-        return (), known
+    here = context_at(op)
+    if all(any(map(here.holds, need)) for need in _needs(places, here.holds)):
+        return (), here
     running = _in_iterations(op, idle)
     places = Places(*(substitute(size, running) for size in places))
-    facts = facts_if(op, _where_it_is_used(op, tile.sizes[dim], idle)).substitute(running).with_implied()
-    return [need[0] for need in _needs(places, facts.prove) if not any(map(facts.prove, need))], facts
+    used = context_if(op, _where_it_is_used(op, tile.sizes[dim], idle)).substitute(running)
+    return [need[0] for need in _needs(places, used.holds) if not any(map(used.holds, need))], used
 
 
 def _in_iterations(op: OnSubset, idle: Loop | None) -> Substitution:
@@ -143,7 +140,7 @@ def _where_it_is_used(op: OnSubset, size: Dim, idle: Loop | None) -> Sequence[Pr
     `idle`, and the dim has an element."""
     holding = [Predicate.of("<=", 1, size), *(Predicate.of("<", v.lower, v.upper) for v in _running(op, idle))]
     for alternatives in _demanded(op):
-        possible = [condition for condition in alternatives if facts_if(op, holding).allow(condition)]
+        possible = [condition for condition in alternatives if context_if(op, holding).allows(condition)]
         holding += possible if len(possible) == 1 else []
     return holding
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from tcpx.limits import INT64_MAX
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
+from tcpx.payload.contexts import context_at, context_if, is_unreachable
 from tcpx.payload.diagnostics import Direction, VerifyError, statements_to_write
-from tcpx.payload.facts import facts_at, facts_if, is_unreachable
 from tcpx.payload.indexing_maps import (
     DimDigit,
     IndexingMap,
@@ -315,7 +315,7 @@ class Tileable(Operation):
         domain = self.domain()
         if all(isinstance(extent, int) for extent in domain):
             return domain
-        facts = facts_at(self)
+        facts = context_at(self)
         return tuple(facts.attach(extent) for extent in domain)
 
     def operand_tile(self, index: int, box: Box) -> Tile:
@@ -403,7 +403,7 @@ class Tileable(Operation):
         operation that never runs, anything does."""
         decided = is_equal(a, b) if relation == "==" else is_less_equal(a, b)
         if decided is None:
-            decided = facts_at(self).decide(Predicate.of(relation, a, b))
+            decided = context_at(self).decide(Predicate.of(relation, a, b))
         return True if decided is not True and is_unreachable(self) else decided
 
 
@@ -1146,10 +1146,10 @@ class Structured(Tileable):
         """Whether a <= b is proved where no dim of these extents is empty: where one is, nothing is read."""
         if self._holds("<=", a, b) is True:
             return True
-        running, facts = [Predicate.of(">=", extent, 1) for extent in extents.values()], facts_at(self)
+        running, facts = [Predicate.of(">=", extent, 1) for extent in extents.values()], context_at(self)
         if any(facts.decide(predicate) is False for predicate in running):
             return True
-        return facts_if(self, running).decide(Predicate.of("<=", a, b)) is True
+        return context_if(self, running).decide(Predicate.of("<=", a, b)) is True
 
     def _extents_text(self, expression: Dim, extents: Mapping[str, Dim]) -> str:
         names = map_symbols(expression)

@@ -5,8 +5,8 @@ This is asked once, of a payload that is read. What a schedule makes of it is ri
 
 from collections.abc import Iterable
 
+from tcpx.payload.contexts import is_less_equal_at
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.facts import is_less_equal_at
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import Var, variables

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from tcpx.payload.contexts import foreign_symbols
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
-from tcpx.payload.facts import foreign_symbols
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.broadcasting import have_equal_extents
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
-from tcpx.payload.facts import are_equal_at
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dim_symbol, is_linear_in, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from tcpx.payload.broadcasting import have_equal_extents
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
-from tcpx.payload.facts import are_equal_at
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Box, Structured
 from tcpx.payload.ir import Block, Operation, Value

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from tcpx.payload.contexts import as_declared, context_at
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
@@ -42,7 +42,7 @@ class Outside:
     """Sizes with the facts of one place: those of inner branches do not hold there."""
 
     def __init__(self, here: Operation, symbols: Sequence[Symbol]) -> None:
-        self._facts = facts_at(here)
+        self._facts = context_at(here)
         self._symbols = symbols
 
     def size(self, d: Dim) -> Dim:
@@ -191,7 +191,7 @@ def _check_inside(
 ) -> None:
     """The tile must lie inside the source at the place of packing, without the facts of inner loops and branches. If
     its last elements are padding, an empty tile may begin after the end of the source."""
-    facts = facts_at(before)
+    facts = context_at(before)
     extents = shape_of(source.type)
     parts = zip(subset.offsets, subset.sizes, subset.strides, extents, strict=True)
     for dim, (offset, size, stride, extent) in enumerate(parts):

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from tcpx.payload.facts import Facts
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import Type, shape_of, with_shape
 
 
-def write_known_sizes(rewriter: Rewriter, ops: Sequence[Operation], facts: Facts) -> None:
+def write_known_sizes(rewriter: Rewriter, ops: Sequence[Operation], facts: Context) -> None:
     """Let the tensors made by these operations, and by all inside them, have the sizes that the facts give them.
 
     The destinations of a loop follow its inits, which may come from outside.
@@ -37,7 +37,7 @@ def write_known_sizes(rewriter: Rewriter, ops: Sequence[Operation], facts: Facts
                 _set_type(rewriter, value, _known(value.type, facts))
 
 
-def _known(type_: Type, facts: Facts) -> Type:
+def _known(type_: Type, facts: Context) -> Type:
     shape = shape_of(type_)
     known = tuple(map(facts.value, shape))
     return type_ if known == shape else with_shape(type_, known)

@@ -6,8 +6,8 @@ from itertools import chain
 from typing import cast
 
 from tcpx.payload.attribute_sizes import dims_of
+from tcpx.payload.contexts import context_at, context_in
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
-from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import (
     CALLEE,
@@ -245,7 +245,7 @@ def is_cheap(op: Operation) -> bool:
 
 def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp) -> list[Symbol]:
     """The symbols in operations, with the facts at that place, in the order of the inputs."""
-    facts, known = facts_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
+    facts, known = context_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
     of_ops = (var for op in ops for var in free_variables(op).values())
     of_inputs = (var for value in inputs for dim in shape_of(value.type) for var in variables(dim))
     free = next(chain(of_ops, of_inputs), None)
@@ -307,7 +307,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     """Replace a call by the operations of the function; erase the function if it has no other call."""
     func, caller = call.called, rewriter.func_of(call)
     values = dict(zip(func.args, call.operands, strict=True))
-    facts = facts_at(call)  # more may be known of sizes here than where its operands are defined
+    facts = context_at(call)  # more may be known of sizes here than where its operands are defined
     sizes = {symbol: facts.attach(size) for symbol, size in call.binding.items()}
     mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", sizes))
     is_shared = len(func.callers()) > 1
@@ -320,7 +320,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
         made = rewriter.clone(op, InsertPoint.before(call), mapping)
         for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
             for k, region in enumerate(branch.regions):  # the caller does not know the facts of the branches
-                known = facts_in(branch, k).sizes()  # substituting the number for a size would change types
+                known = context_in(branch, k).sizes()  # substituting the number for a size would change types
                 rewriter.substitute(region.ops, {s: size for s, size in known.items() if s.lower != s.upper})
         if split is not None:
             rewriter.extend_copy_path(made, split, INLINED)

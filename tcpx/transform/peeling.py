@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.disjointness import check_disjoint_yields
-from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import DimAttribute, NumberOrSizeAttribute
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import HEAD, MAIN, TAIL, CloneMap, Operation
@@ -65,7 +65,7 @@ def _split(
 def rest_of(loop: Loop) -> Dim:
     """How much of the range of a loop whole steps leave over: 0 if there is provably no tail."""
     var = loop.var
-    left = facts_at(loop).attach(var.upper - Size.of(var))
+    left = context_at(loop).attach(var.upper - Size.of(var))
     return 0 if is_less_equal(var.step, left) is True else mod(var.upper - var.lower, var.step)
 
 
@@ -305,7 +305,7 @@ def _simplify_sizes(rewriter: Rewriter, loop: Loop) -> None:
 
     Of parts of the range less can be proved, so sizes that are equal in all of it have to be the same expression.
     """
-    var, known = loop.var, facts_at(loop).sizes()
+    var, known = loop.var, context_at(loop).sizes()
     narrowed = Var(var.name, substitute(var.lower, known), substitute(var.upper, known), var.step)
     set_range(rewriter, loop, narrowed, known)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tcpx.payload.facts import Facts
 from tcpx.payload.indexing_maps import index_range, map_coefficients
 from tcpx.payload.interfaces import Elementwise, Position, Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, maximum, minimum
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.types import dtype_of, i1, si32
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -90,7 +90,7 @@ def compared(inner: Operation, known: Mapping[Value, Place]) -> tuple[Place, Pla
     return (sides[0], sides[1]) if is_comparison and len(sides) == 2 == len(inner.operands) else None
 
 
-def count_from_tile(rewriter: Rewriter, op: Structured, facts: Facts) -> None:
+def count_from_tile(rewriter: Rewriter, op: Structured, facts: Context) -> None:
     """Let comparisons of positions count from the first iteration of a tile, in 32 bits, where its elements have no
     more: as many of them go into a vector as if nothing were compared.
 

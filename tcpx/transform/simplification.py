@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tcpx.payload.facts import facts_at, facts_in_iterations, is_unreachable
+from tcpx.payload.contexts import context_at, context_in_iterations, is_unreachable
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import If, Materialize
@@ -75,9 +75,9 @@ def fold_branches(rewriter: Rewriter, root: Operation) -> None:
 
 
 def _fold_branch(rewriter: Rewriter, op: If) -> bool:
-    decided = facts_at(op).decide(op.predicate)
+    decided = context_at(op).decide(op.predicate)
     if decided is None:
-        decided = facts_in_iterations(op).decide(op.predicate)
+        decided = context_in_iterations(op).decide(op.predicate)
     if decided is None:
         dead = [branch.terminator is not None and is_unreachable(branch.terminator) for branch in (op.then, op.orelse)]
         if dead[0] == dead[1]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import index_operands
 from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable, padded
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
@@ -153,7 +153,7 @@ def _given(ctx: TransformContext, reader: Operation) -> Iterator[tuple[str, floa
         return
     if reader.outside is not None and index_operands(reader.maps()):
         yield f"{reader.outside} for an index that is outside", float(reader.outside), None
-    facts, ragged, (neutral, *_) = facts_at(reader), reader.ragged(), reader.neutrals() or (0,)
+    facts, ragged, (neutral, *_) = context_at(reader), reader.ragged(), reader.neutrals() or (0,)
     for name in [it.name for it in reader.iterators() if it.is_reduction]:
         extent = reader.valid.get(name, reader.size_of(name))
         if name in ragged:

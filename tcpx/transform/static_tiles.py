@@ -3,12 +3,12 @@
 import re
 
 from tcpx.payload.diagnostics import Direction, Location
-from tcpx.payload.facts import Facts
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.sizes import Dim, is_equal, minimum, to_text, variables
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.types import ScalarType
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -66,7 +66,7 @@ def _lanes(target: Target, dtype: ScalarType) -> int:
     return max(1, target.vector_bits // dtype.bits)
 
 
-def symbolic_dim(value: Value, facts: Facts) -> SymbolicDim | None:
+def symbolic_dim(value: Value, facts: Context) -> SymbolicDim | None:
     """The dim to tile first where a tile has no static size, of the operation that computes or reads it: parallel dims
     go before reduction dims, whose tiling fills a first value of all the others."""
     op = _computation(value)

@@ -1,6 +1,6 @@
 """Tiles of one operation that become vectors: which dims they are along, and the loops round them."""
 
-from tcpx.payload.facts import facts_at
+from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
@@ -99,7 +99,7 @@ def _checked(ctx: TransformContext, op: Operation) -> Structured:
 def _tile_sizes(op: Structured, target: Target) -> dict[str, int]:
     """The tile of each dim: vectors along the lane dim and along what lies side by side in an operand that has the lane
     dim elsewhere, one element of any other dim; nothing of a dim of which there is one element."""
-    known = facts_at(op)
+    known = context_at(op)
     extents = {
         it.name: most if (most := upper_bound(known.value(extent))) is not None else UNBOUNDED
         for it, extent in zip(op.iterators(), op.extents(), strict=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
-from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
@@ -18,6 +18,7 @@ from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, i1, shape_of, with_shape
 from tcpx.transform import new
@@ -37,7 +38,7 @@ from tcpx.transform.vectors.probes import discard
 
 def vectorize(ctx: TransformContext, root: Loop) -> None:
     """Turn every operation in the body of `root` into a vector operation; reads and writes become masked."""
-    facts = facts_at(root)
+    facts = context_at(root)
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
     vectorizer = Vectorizer(ctx, root, facts)
@@ -98,7 +99,7 @@ def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
         pad(rewriter, made, dict(zip(names, shape_of(op.results[0].type), strict=True)))
 
 
-def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
+def _static(shape: Sequence[Dim], facts: Context) -> tuple[int, ...] | None:
     static = tuple(d for d in map(facts.value, shape) if isinstance(d, int))
     return static if len(static) == len(shape) else None
 
@@ -164,7 +165,7 @@ class Vectorizer:
     tensor that stores the vector for loops that read parts of it. `written_in_parts` has the results of loops that no
     iteration writes as a whole: they stay in memory, and a yield of a slice copies them."""
 
-    def __init__(self, ctx: TransformContext, root: Loop, facts: Facts) -> None:
+    def __init__(self, ctx: TransformContext, root: Loop, facts: Context) -> None:
         self.ctx, self.rewriter, self.root, self.facts = ctx, ctx.rewriter, root, facts
         self.vectors: dict[Value, Value] = {}
         self.kept: dict[Value, Value] = {}
@@ -327,7 +328,7 @@ class Vectorizer:
     def _has_static_tiles(self, loop: Loop) -> bool:
         """Whether all that is computed in a loop has static sizes."""
         computed = (op for op in loop.walk() if isinstance(op, Structured))
-        return all(_static(op.extents(), facts_at(op)) is not None for op in computed)
+        return all(_static(op.extents(), context_at(op)) is not None for op in computed)
 
     def vector_of(self, value: Value, user: Operation) -> Value:
         """The vector (or scalar) that replaces a value where `user` uses it."""
@@ -653,7 +654,7 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int, cause: Call
     ScheduleError where one does not, with the `cause` if that is known."""
     rewriter = ctx.rewriter
     dest, init, result = loop.destinations[index], loop.operands[index], loop.results[index]
-    facts = facts_at(loop)
+    facts = context_at(loop)
     shape = shape_of(dest.type)
     static = _static(shape, facts)
     stores = loop.yields_to(index)
@@ -700,6 +701,6 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int, cause: Call
         rewriter.replace_uses(result, stored, lambda u: u in others and not isinstance(u, StYield))
 
 
-def _covers(subset: Tile, shape: tuple[int, ...], facts: Facts) -> bool:
+def _covers(subset: Tile, shape: tuple[int, ...], facts: Context) -> bool:
     sizes = tuple(map(facts.value, subset.sizes))
     return subset.offsets == (0,) * len(shape) and sizes == shape and not subset.dropped

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcpx.frontends.onnx.errors import BoundedSize, Unsupported
-from tcpx.payload.facts import Facts
 from tcpx.payload.sizes import Dim, Min, Size, is_equal, is_less, maximum, minimum, to_text
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate
 
 Shape = tuple[Dim, ...]
@@ -27,7 +27,7 @@ def shown(shape: Sequence[Dim]) -> str:
     return f"[{', '.join(map(to_text, shape))}]"
 
 
-def least(a: Dim, b: Dim, facts: Facts) -> Dim:
+def least(a: Dim, b: Dim, facts: Context) -> Dim:
     """The lesser of two sizes, where these facts hold."""
     if facts.decide(Predicate.of("<=", a, b)):
         return a

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, Location, TcpxError, VerifyError
-from tcpx.payload.facts import Facts
 from tcpx.payload.sizes import Dim, as_symbol, symbols, to_text
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.records import frozen
 
@@ -36,7 +36,7 @@ class OnnxError(TcpxError):
         """An error at a node, or about a whole file, which may be none where `sizes` are numbers, or where two sizes
         are `equal`."""
         where = Location(place, 1, 1) if isinstance(place, str) else place
-        if equal and dims_of(equal) and not Facts([Predicate.of("==", *equal)]).are_possible():
+        if equal and dims_of(equal) and not Context([Predicate.of("==", *equal)]).is_possible:
             equal, fix = None, fix or Direction("correct the model: no sizes of a call make these equal")
         fix = fix or (equality_of(*equal) if equal else numbers_for(sizes))
         sizes = equal or sizes

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from tcpx.frontends.onnx.errors import Equation, OnnxError
 from tcpx.payload.diagnostics import Direction, Location
-from tcpx.payload.facts import Facts
 from tcpx.payload.sizes import Dim, Symbol, as_symbol, is_less_equal, symbols, to_text
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.equations import reduced, sides, value_of_quotient, value_of_symbol
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.substitution import Rebuild, substitute, with_facts
@@ -56,7 +56,7 @@ class Learned:
         """Raise OnnxError for the first equation that no sizes satisfy together with those before."""
         before = [Predicate.of("<=", size, most) for size, most in self._bounds]
         for equation, held in self._left:
-            if not Facts([*before, held]).are_possible():
+            if not Context([*before, held]).is_possible:
                 raise unsatisfiable(equation)
             before.append(held)
 
@@ -75,7 +75,7 @@ class Conditions:
 
     def __init__(self, ranges: Sequence[Predicate], bounds: Sequence[Condition], equal: Sequence[Condition]) -> None:
         self.asserted = [*bounds, *equal]
-        self.facts = Facts([*ranges, *(predicate for predicate, _, _ in equal)])
+        self.facts = Context([*ranges, *(predicate for predicate, _, _ in equal)])
         self._equal = [predicate.comparisons[0] for predicate, _, _ in equal]
 
     @cached_property

@@ -11,7 +11,7 @@ import onnx
 
 from tcpx.frontends.onnx.errors import Equation
 from tcpx.frontends.onnx.learned import Bound, Conditions, Learned
-from tcpx.payload.facts import as_declared
+from tcpx.payload.contexts import as_declared
 from tcpx.payload.size_values import SizeValues, last_equal
 from tcpx.payload.sizes import Dim, Symbol, symbols
 from tcpx.payload.text.scope import RESERVED

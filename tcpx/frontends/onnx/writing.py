@@ -13,7 +13,6 @@ from tcpx.limits import INT64_MAX
 from tcpx.payload.builder import Builder, tile
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
-from tcpx.payload.facts import NOTHING
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.composite import rounded
@@ -28,6 +27,7 @@ from tcpx.payload.ops.normalization import Softmax
 from tcpx.payload.ops.select import IsNan
 from tcpx.payload.ops.views import Reshape, Slice, View
 from tcpx.payload.sizes import Dim, Size, as_dim, as_symbol, is_less_equal, maximum, minimum
+from tcpx.payload.sizes.context import EMPTY
 from tcpx.payload.sizes.equations import reduced, sides, solutions
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.substitution import Rebuild
@@ -97,7 +97,7 @@ class Writer:
         """Between what the elements of arguments have to lie that are indices."""
         self._counts: dict[str, int] = {}
         """By the name of constants, the number behind the last one."""
-        self.facts = NOTHING
+        self.facts = EMPTY
         """What holds of sizes, beside the ranges of their symbols: the function asserts it."""
         self.node = ""
         """The operator and the name of the node at hand."""
@@ -237,7 +237,7 @@ class Writer:
         held = Predicate.of("==", *sides(gap))
         if same(a, b) or self.facts.decide(held):
             return True
-        if isinstance(gap, int) or not self.is_certain or self.place is None or not self.facts.allow(held):
+        if isinstance(gap, int) or not self.is_certain or self.place is None or not self.facts.allows(held):
             return False
         if not self.equations.add(Equation(a, b, self.node, self.place)):
             return False

@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, TextAttribute
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value, endless_call, register
@@ -134,7 +134,7 @@ class CallBase(Operation):
 
     def check_symbols(self, binding: Binding) -> None:
         """Every symbol of the callee is bound, to a size that is in its range wherever the call runs."""
-        callee, facts = self.called, facts_at(self)
+        callee, facts = self.called, context_at(self)
         for symbol in callee.symbols:
             if symbol not in binding:
                 raise self.error(
@@ -264,7 +264,7 @@ class Call(CallBase):
 
     def _check_ranges(self, callee: FuncOp, binding: Binding) -> None:
         """What is given for an argument that declares a range is known to be in it."""
-        facts = facts_at(self)
+        facts = context_at(self)
         for k, declared in declared_ranges(callee).items():
             value, found = self.operands[k], value_range(self.operands[k])
             lower, end = (substitute(d, {**binding}) for d in declared[:2])
@@ -532,7 +532,7 @@ class RowCall(CallBase):
         tile, type_ = self.tiles[index], self.operands[index].type
         if not isinstance(type_, BufferType):
             return 1
-        facts, width = facts_at(self), type_.dtype.bytes
+        facts, width = context_at(self), type_.dtype.bytes
         terms = [facts.attach(o * s) for o, s in zip(tile.offsets, type_.strides, strict=True)]
         return gcd(ALIGNED_SPACES.get(type_.space, width), *(width * known_divisor(term) for term in terms))
 

@@ -10,13 +10,14 @@ from typing import Final, Self
 import numpy as np
 
 from tcpx.limits import MOST_UNROLLED
+from tcpx.payload.contexts import context_at, context_in
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.facts import Facts, facts_at, facts_in
 from tcpx.payload.fields import FlagAttribute, Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, i1, like, shape_of, with_shape
@@ -258,7 +259,7 @@ class Conditional(Operation):
         for k, block in enumerate(self.regions):
             given = _types_yielded(block)
             wanted = [r.type for r in self.results]
-            is_same = given == wanted or _are_same(given, wanted, facts_in(self, k))
+            is_same = given == wanted or _are_same(given, wanted, context_in(self, k))
             if block.terminator is None or not is_same:
                 raise self.error(
                     "each branch yields the results",
@@ -345,7 +346,7 @@ def _listed(types: Sequence[Type]) -> str:
     return ", ".join(map(str, types)) or "nothing"
 
 
-def _are_same(given: Sequence[Type], wanted: Sequence[Type], facts: Facts) -> bool:
+def _are_same(given: Sequence[Type], wanted: Sequence[Type], facts: Context) -> bool:
     """Whether types are the same where facts hold: an operation in a branch may be of a type that says less."""
     if [with_shape(t, ()) for t in given] != [with_shape(t, ()) for t in wanted]:
         return False
@@ -410,7 +411,7 @@ class OnSubset(Operation):
             )
         equal = [True if static else is_equal(a, b) for a, b in zip(shape, wanted, strict=False)]
         if None in equal:
-            known = facts_at(self)
+            known = context_at(self)
             equal = [is_equal(known.value(a), known.value(b)) for a, b in zip(shape, wanted, strict=False)]
         if len(shape) != len(wanted) or not all(equal):
             raise self.error(

@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
-from tcpx.payload.facts import are_equal_at
 from tcpx.payload.fields import ElementsAttribute, FlagAttribute, Operand, SubsetAttribute
 from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.ops.gml_st import OnSubset, write_subset

@@ -6,8 +6,8 @@ from operator import add
 
 import numpy as np
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import (
     DimAttribute,
     DimsAttribute,
@@ -270,7 +270,7 @@ class ToTensor(Operation):
     def verify(self) -> None:
         wanted = TensorType(shape_of(self.operands[0].type), dtype_of(self.operands[0].type))
         found = self.result.type
-        if found != wanted and with_shape(found, tuple(map(facts_at(self).value, shape_of(found)))) != wanted:
+        if found != wanted and with_shape(found, tuple(map(context_at(self).value, shape_of(found)))) != wanted:
             raise self.error(
                 "the result is a tensor like the operand", required=str(wanted), found=str(self.result.type)
             )

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tcpx.payload.contexts import are_equal_at, is_less_equal_at, is_unreachable
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.facts import are_equal_at, is_less_equal_at, is_unreachable
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
 from tcpx.payload.interfaces import Box, Iterator, Tileable
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register

@@ -22,7 +22,7 @@ from tcpx.payload.sizes.expressions import (
 )
 from tcpx.payload.sizes.proof_form import LongFormError, content, has_several_minima, without_shifts
 from tcpx.payload.sizes.proofs import Query
-from tcpx.payload.sizes.questions import Question, asked_size, question
+from tcpx.payload.sizes.questions import NO_NAMES, Names, Question, asked_size, question
 from tcpx.payload.sizes.traversal import evaluate, leaves
 
 Answer = TypeVar("Answer")
@@ -46,47 +46,47 @@ def _unknown_if_long(answer: Callable[[Question], Answer | None]) -> Callable[[Q
     return ask
 
 
-def lower_bound(d: Operand) -> int | None:
+def lower_bound(d: Operand, known: Names = NO_NAMES) -> int | None:
     """The greatest provable value that d never goes below, None if unbounded or unknown."""
     d = as_dim(d)
     if isinstance(d, int):
         return d
-    ends = _ends(d)
-    return _lower(question(d)) if ends is None else ends[0]
+    ends = _ends(d, known)
+    return _lower(question(d, known)) if ends is None else ends[0]
 
 
-def upper_bound(d: Operand) -> int | None:
+def upper_bound(d: Operand, known: Names = NO_NAMES) -> int | None:
     """The smallest provable value that d never exceeds, None if unbounded or unknown."""
     d = as_dim(d)
     if isinstance(d, int):
         return d
-    ends = _ends(d)
-    return _upper(question(d)) if ends is None else ends[1]
+    ends = _ends(d, known)
+    return _upper(question(d, known)) if ends is None else ends[1]
 
 
-def is_less_equal(a: Operand, b: Operand) -> bool | None:
+def is_less_equal(a: Operand, b: Operand, known: Names = NO_NAMES) -> bool | None:
     """Whether a <= b for all sizes (True), for none (False), or unknown (None)."""
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
     a, b = as_dim(a), as_dim(b)
-    decided = _is_not_negative(b - a)
-    if decided is None and (_is_below_extremum(a, b) or _is_extremum_below(a, b)):
+    decided = _is_not_negative(b - a, known)
+    if decided is None and (_is_below_extremum(a, b, known) or _is_extremum_below(a, b, known)):
         return True
     return decided
 
 
-def _is_below_extremum(a: Dim, b: Dim) -> bool:
+def _is_below_extremum(a: Dim, b: Dim, known: Names) -> bool:
     """Whether a <= b where b is a minimum or maximum: a is proved below all arguments, or below one."""
     found = _extremum(b)
     enough = all if isinstance(found, Min) else any
-    return found is not None and enough(is_less_equal(a, arg) is True for arg in found.args)
+    return found is not None and enough(is_less_equal(a, arg, known) is True for arg in found.args)
 
 
-def _is_extremum_below(a: Dim, b: Dim) -> bool:
+def _is_extremum_below(a: Dim, b: Dim, known: Names) -> bool:
     """Whether a <= b where a is a minimum or maximum: one argument is proved below b, or all are."""
     found = _extremum(a)
     enough = any if isinstance(found, Min) else all
-    return found is not None and enough(is_less_equal(arg, b) is True for arg in found.args)
+    return found is not None and enough(is_less_equal(arg, b, known) is True for arg in found.args)
 
 
 def arguments_of_minimum(d: Dim) -> tuple[Dim, ...]:
@@ -104,12 +104,12 @@ def _extremum(d: Dim) -> Extremum | None:
             return None
 
 
-def is_less(a: Operand, b: Operand) -> bool | None:
+def is_less(a: Operand, b: Operand, known: Names = NO_NAMES) -> bool | None:
     """Whether a < b for all sizes (True), for none (False), or unknown (None)."""
-    return _is_not_negative(as_dim(b) - as_dim(a) - 1)
+    return _is_not_negative(as_dim(b) - as_dim(a) - 1, known)
 
 
-def is_equal(a: Operand, b: Operand) -> bool | None:
+def is_equal(a: Operand, b: Operand, known: Names = NO_NAMES) -> bool | None:
     """Whether a == b for all sizes (True), for none (False), or unknown (None)."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
@@ -118,26 +118,26 @@ def is_equal(a: Operand, b: Operand) -> bool | None:
     difference = as_dim(a) - as_dim(b)
     if isinstance(difference, int):
         return difference == 0
-    low, high = _ends(difference) or (None, None)
+    low, high = _ends(difference, known) or (None, None)
     if (low is not None and low > 0) or (high is not None and high < 0):
         return False
-    return _is_zero(question(difference))
+    return _is_zero(question(difference, known))
 
 
-def _is_not_negative(d: Dim) -> bool | None:
+def _is_not_negative(d: Dim, known: Names) -> bool | None:
     if isinstance(d, int):
         return d >= 0
-    ends = _ends(d)
-    return _sign(question(d)) if ends is None else _sign_between(*ends)
+    ends = _ends(d, known)
+    return _sign(question(d, known)) if ends is None else _sign_between(*ends)
 
 
-def _ends(d: Size) -> tuple[int | None, int | None] | None:
+def _ends(d: Size, known: Names) -> tuple[int | None, int | None] | None:
     """Between what a sum of multiples lies of symbols and of loop variables with constant ranges, from which a proof
     would find no more: most questions are about such sums. None for any other size."""
     low: int | None = d.constant
     high: int | None = d.constant
     for factors, coefficient in d.terms:
-        ends = _ends_of(factors[0]) if len(factors) == 1 else None
+        ends = _ends_of(factors[0], known) if len(factors) == 1 else None
         if ends is None:
             return None
         least, most = ends if coefficient > 0 else ends[::-1]
@@ -146,8 +146,10 @@ def _ends(d: Size) -> tuple[int | None, int | None] | None:
     return low, high
 
 
-def _ends_of(atom: Atom) -> tuple[int | None, int | None] | None:
+def _ends_of(atom: Atom, known: Names) -> tuple[int | None, int | None] | None:
     if isinstance(atom, Symbol):
+        if known:
+            atom = known.get(atom.name, atom)
         return (atom.lower, atom.upper) if atom.multiple_of == 1 else None
     if not isinstance(atom, Var):
         return None
@@ -241,24 +243,24 @@ def _is_zero_form(query: Query, form: Dim) -> bool | None:
     return True if low == 0 and high == 0 else None
 
 
-def known_divisor(d: Operand) -> int:
+def known_divisor(d: Operand, known: Names = NO_NAMES) -> int:
     """The largest integer known to divide d; 0 for 0."""
     if isinstance(d, int):
         return abs(d)
     if isinstance(d, Size):
-        divisor = gcd(d.constant, *(_term_divisor(monomial, c) for monomial, c in d.terms))
-        return divisor if divisor != 1 else _divisor_without_rest(d)
+        divisor = gcd(d.constant, *(_term_divisor(monomial, c, known) for monomial, c in d.terms))
+        return divisor if divisor != 1 else _divisor_without_rest(d, known)
     match d:
         case Symbol():
-            return d.multiple_of
+            return known.get(d.name, d).multiple_of
         case Var():
-            return gcd(known_divisor(d.lower), known_divisor(d.step))
+            return gcd(known_divisor(d.lower, known), known_divisor(d.step, known))
         case Extremum():
-            return gcd(*map(known_divisor, d.args))
+            return gcd(*(known_divisor(arg, known) for arg in d.args))
         case Mod():
-            return gcd(known_divisor(d.lhs), known_divisor(d.rhs))
+            return gcd(known_divisor(d.lhs, known), known_divisor(d.rhs, known))
         case FloorDiv(lhs=lhs, rhs=int() as rhs) | CeilDiv(lhs=lhs, rhs=int() as rhs):
-            divisor = known_divisor(lhs)
+            divisor = known_divisor(lhs, known)
             return divisor // rhs if divisor and divisor % rhs == 0 else 1
         case _:
             return 1
@@ -269,10 +271,12 @@ def is_in_whole_steps(size: Dim, step: Dim) -> bool:
     return any(mod.rhs == step and others == 0 for mod, _, others in _rests(size))
 
 
-def _divisor_without_rest(size: Size) -> int:
+def _divisor_without_rest(size: Size, known: Names) -> int:
     """A divisor of a size that is `x - mod(x, step)`, or a multiple of it; else 1."""
     steps = (
-        gcd(factor * mod.rhs, known_divisor(others)) for mod, factor, others in _rests(size) if isinstance(mod.rhs, int)
+        gcd(factor * mod.rhs, known_divisor(others, known))
+        for mod, factor, others in _rests(size)
+        if isinstance(mod.rhs, int)
     )
     return next((step for step in steps if step > 1), 1)
 
@@ -285,7 +289,7 @@ def _rests(size: Dim) -> Iterator[tuple[Mod, int, Dim]]:
             yield term[0], factor, size - factor * Size.of(term[0]) + factor * term[0].lhs
 
 
-def _term_divisor(monomial: tuple[Atom, ...], coefficient: int) -> int:
+def _term_divisor(monomial: tuple[Atom, ...], coefficient: int, known: Names) -> int:
     for atom in monomial:
-        coefficient *= known_divisor(atom)
+        coefficient *= known_divisor(atom, known)
     return abs(coefficient)

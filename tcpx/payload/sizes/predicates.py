@@ -23,6 +23,7 @@ from tcpx.payload.sizes.expressions import (
     make,
     to_text,
 )
+from tcpx.payload.sizes.questions import NO_NAMES, Names
 from tcpx.payload.sizes.substitution import Substitution, are_same, substitute
 from tcpx.payload.sizes.traversal import evaluate, variables
 from tcpx.payload.sizes.traversal import symbols as symbols_of
@@ -50,21 +51,21 @@ class Comparison:
     lhs: Dim
     rhs: Dim
 
-    def decide(self) -> bool | None:
+    def decide(self, known: Names = NO_NAMES) -> bool | None:
         """True or False if that holds for all sizes, else None."""
         match self.op:
             case "==":
-                return is_equal(self.lhs, self.rhs)
+                return is_equal(self.lhs, self.rhs, known)
             case "!=":
-                return _opposite(is_equal(self.lhs, self.rhs))
+                return _opposite(is_equal(self.lhs, self.rhs, known))
             case "<":
-                return is_less(self.lhs, self.rhs)
+                return is_less(self.lhs, self.rhs, known)
             case "<=":
-                return is_less_equal(self.lhs, self.rhs)
+                return is_less_equal(self.lhs, self.rhs, known)
             case ">":
-                return is_less(self.rhs, self.lhs)
+                return is_less(self.rhs, self.lhs, known)
             case ">=":
-                return is_less_equal(self.rhs, self.lhs)
+                return is_less_equal(self.rhs, self.lhs, known)
 
     def evaluate(self, sizes: Mapping[str, int]) -> bool:
         """Whether it holds for given values of symbols and loop variables."""

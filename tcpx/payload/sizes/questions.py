@@ -4,6 +4,9 @@ What can be proved of `min(6, M - %fc1/m1)` can be proved of `min(6, M - %fc2/m1
 apart by numbers, in the order in which they are met, and the proof is of an expression with names of its own.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
 from tcpx.payload.sizes.expressions import Atom, Dim, Max, Min, Monomial, Size, Symbol, Var, atom_order, make
 
 Expression = int | tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]
@@ -18,9 +21,14 @@ Question = tuple[Expression, tuple[Definition, ...]]
 """An expression to prove something about; equal to another one if terms and facts agree, in order, with other names."""
 
 
-def question(size: Size) -> Question:
+Names = Mapping[str, Symbol]
+"""What is known of symbols, by name, where it is more than a size says of them."""
+NO_NAMES: Final[Names] = {}
+
+
+def question(size: Size, known: Names = NO_NAMES) -> Question:
     """What is asked of an expression, whatever its symbols and loop variables are called."""
-    numbering = _Numbering()
+    numbering = _Numbering(known)
     asked = numbering.dim(size)
     return asked, tuple(numbering.definitions)
 
@@ -28,18 +36,34 @@ def question(size: Size) -> Question:
 def asked_size(of: Question) -> Dim:
     """The expression, the same for all questions that are equal."""
     asked, definitions = of
-    atoms: list[Atom] = []
-    for number, definition in enumerate(definitions):
-        atoms.append(_atom(f"n{number:04}", definition, atoms))
-    return _dim(asked, atoms)
+    return _dim(asked, _atoms(definitions))
+
+
+Questions = tuple[tuple[Expression, ...], tuple[Definition, ...]]
+"""Expressions to prove something about together."""
+
+
+def questions(sizes: Sequence[Dim], known: Names = NO_NAMES) -> Questions:
+    """What is asked of several expressions."""
+    numbering = _Numbering(known)
+    asked = tuple(map(numbering.dim, sizes))
+    return asked, tuple(numbering.definitions)
+
+
+def asked_sizes(of: Questions) -> list[Dim]:
+    """The expressions, the same for all questions that are equal."""
+    asked, definitions = of
+    atoms = _atoms(definitions)
+    return [_dim(each, atoms) for each in asked]
 
 
 class _Numbering:
-    """Numbers for the atoms of an expression and of facts; those of one text, whose first instance counts, have one."""
+    """Numbers for the atoms of expressions and of facts; those of one text, whose first instance counts, have one."""
 
-    __slots__ = ("_numbers", "definitions")
+    __slots__ = ("_known", "_numbers", "definitions")
 
-    def __init__(self) -> None:
+    def __init__(self, known: Names = NO_NAMES) -> None:
+        self._known = known
         self._numbers: dict[str, int] = {}
         self.definitions: list[Definition] = []
 
@@ -60,11 +84,20 @@ class _Numbering:
     def _definition(self, atom: Atom) -> Definition:
         match atom:
             case Symbol():
+                if self._known:
+                    atom = self._known.get(atom.name, atom)
                 return (None, (atom.lower, atom.upper, atom.multiple_of))
             case Var():
                 return (Var, (self.dim(atom.lower), self.dim(atom.upper), self.dim(atom.step)))
             case _:
                 return (type(atom), tuple(map(self.dim, atom.operands)))
+
+
+def _atoms(definitions: Sequence[Definition]) -> list[Atom]:
+    atoms: list[Atom] = []
+    for number, definition in enumerate(definitions):
+        atoms.append(_atom(f"n{number:04}", definition, atoms))
+    return atoms
 
 
 def _atom(name: str, definition: Definition, atoms: list[Atom]) -> Atom:

@@ -107,8 +107,8 @@ class Buffers:
             base = self._buffers[place.memory]
             block = base.owner if isinstance(base.owner, Block) else None
             point = InsertPoint.start(block) if block is not None else InsertPoint.after(_owner(base))
-            sizes = (product(t.shape) for t in (place.memory.type, place.view.type))
-            if place.view.op is not None and is_equal(*sizes) is not True:  # a branch says that they are
+            whole, seen = (product(t.shape) for t in (place.memory.type, place.view.type))
+            if place.view.op is not None and is_equal(whole, seen) is not True:  # a branch says that they are
                 point = InsertPoint.before(place.view.op)
             view = self.rewriter.insert(View.of(base, place.view.type.shape), point, f"{place.view.name}.buf")
             known = self._buffers[place.view] = view.result

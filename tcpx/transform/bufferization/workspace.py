@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, inf
 from typing import Final
 
-from tcpx.payload.facts import Facts, facts_in
+from tcpx.payload.contexts import context_in
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.memory import Alloc, View
@@ -35,6 +35,7 @@ from tcpx.payload.sizes import (
     upper_expression,
 )
 from tcpx.payload.sizes.arithmetic import Comparisons
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.expressions import total
 from tcpx.payload.sizes.samples import samples
 from tcpx.payload.types import BufferType, row_major
@@ -102,7 +103,7 @@ class _Planner:
         plain: dict[Symbol, Dim] = {symbol: self.symbols[symbol.name] for symbol in symbols(size)}
         return substitute(size, plain)
 
-    def _outside(self, size: Dim, facts: Facts) -> Dim:
+    def _outside(self, size: Dim, facts: Context) -> Dim:
         """A size that is needed in branches, as it is asked for outside of them: no larger than their facts allow.
 
         Only such sizes can be compared with those of other branches.
@@ -134,8 +135,8 @@ class _Planner:
                 shares = isinstance(op, Loop) and op.is_parallel and not in_parallel
                 planned = [self._block(region, in_parallel or shares) for region in op.regions]
                 places = {inner: place for held in planned for inner, place in held.places.items()}
-                size = maximum(*(self._outside(held.size, facts_in(op, k)) for k, held in enumerate(planned)))
-                live = maximum(*(self._outside(held.live, facts_in(op, k)) for k, held in enumerate(planned)))
+                size = maximum(*(self._outside(held.size, context_in(op, k)) for k, held in enumerate(planned)))
+                live = maximum(*(self._outside(held.live, context_in(op, k)) for k, held in enumerate(planned)))
                 if shares:
                     step = pitch(size)
                     size, live = self.threads * step, self.threads * live

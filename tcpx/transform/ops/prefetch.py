@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.generic import Yield
@@ -198,7 +198,7 @@ def _part(
             required=f"iterations that all {access} the same, and a part of it in each of {loop.name}",
             found=subset.text(),
         )
-    count, rows = facts_at(sharing).attach(trip_count(sharing)), trip_count(loop)
+    count, rows = context_at(sharing).attach(trip_count(sharing)), trip_count(loop)
     least, most = lower_bound(count) or 0, upper_bound(count)
     parts = max(1, most) if most is not None and most <= 2 * least else None
     turn = floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step)

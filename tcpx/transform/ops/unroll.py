@@ -3,8 +3,8 @@
 import re
 
 from tcpx.limits import MOST_COPIES, MOST_UNROLLED, shortened
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import UNROLLED, Loop, trip_count
 from tcpx.payload.sizes import mod, to_text
@@ -82,7 +82,7 @@ class Unroll(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop = args.loop("loop")
         var = loop.var
-        trips = facts_at(loop).value(trip_count(loop))
+        trips = context_at(loop).value(trip_count(loop))
         given = args.optional_int("factor")
         if not args.bool("explicit"):
             _leave_to_the_compiler(ctx, loop, given)

@@ -1,7 +1,7 @@
 """unroll_and_jam: several iterations of a loop at once, in one inner loop."""
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, trip_count
 from tcpx.payload.sizes import mod, to_text
@@ -100,7 +100,7 @@ def _check(ctx: TransformContext, loop: Loop, factor: int) -> None:
             found="no loop",
             fix=Direction(f"unroll(.., factor: {factor})"),
         )
-    var, trips = loop.var, facts_at(loop).value(trip_count(loop))
+    var, trips = loop.var, context_at(loop).value(trip_count(loop))
     whole = is_equal(mod(trips, factor), 0) is True and is_equal(mod(var.upper - var.lower, var.step), 0) is True
     if not whole:
         raise ctx.fail(

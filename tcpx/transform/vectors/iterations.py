@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tcpx.payload.facts import facts_at
+from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim, map_dims
 from tcpx.payload.interfaces import Position, Structured
 from tcpx.payload.ir import Value
@@ -33,7 +33,7 @@ def kept_lanes(op: Structured, at: At, lane: str | None, lanes: int) -> Dim:
     """How many of so many lanes, from an iteration on along the lane dim, are no padding."""
     kept: Dim = lanes
     for name, count in op.valid.items():
-        here = facts_at(op).attach(count) - at[name]
+        here = context_at(op).attach(count) - at[name]
         if name == lane:
             kept = minimum(kept, not_negative(here))
         elif is_less_equal(1, here) is not True:

@@ -8,7 +8,7 @@ computed in lanes, and combined one lane after the other.
 
 from collections.abc import Collection
 
-from tcpx.payload.facts import facts_at
+from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_element
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import LANES
@@ -92,7 +92,7 @@ def give_lanes(rewriter: Rewriter, op: Structured, target: Target) -> bool:
     if dim is None:
         return False
     lanes = min(target.lanes(dtype.name) for dtype in op.acc_types)
-    most = upper_bound(facts_at(op).attach(op.size_of(dim)))
+    most = upper_bound(context_at(op).attach(op.size_of(dim)))
     width = most if most is not None and most <= MOST_VECTORS * lanes else lanes
     if width > 1 and op.lanes != (dim, width):
         rewriter.set_attribute(op, LANES, (dim, width))

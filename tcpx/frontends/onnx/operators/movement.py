@@ -13,9 +13,9 @@ from tcpx.frontends.onnx.errors import Unsupported, equality_of
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx, product
 from tcpx.frontends.onnx.table import Result, grows, rule
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array
-from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum
+from tcpx.payload.sizes.context import EMPTY, Context
 from tcpx.payload.sizes.expressions import total
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.types import i1, shape_of, si64
@@ -326,7 +326,7 @@ def slice_(n: Node) -> Result:
     return n.w.slice(turned, offsets, sizes, strides)
 
 
-def bounded(place: Dim, extent: Dim, low: Dim, high: Dim, facts: Facts = NOTHING) -> Dim:
+def bounded(place: Dim, extent: Dim, low: Dim, high: Dim, facts: Context = EMPTY) -> Dim:
     """A place that counts from the end where it is negative, between two bounds."""
     if isinstance(place, int) and place >= 1 << 31:
         return high

@@ -1,0 +1,129 @@
+"""What is known of sizes where an operation stands: the conditions of the branches aaround it, and what its function
+demands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.sizes.bounds import is_equal, is_less_equal
+from tcpx.payload.sizes.context import EMPTY, Context
+from tcpx.payload.sizes.expressions import Dim, Symbol, Var
+from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.substitution import with_facts
+from tcpx.payload.sizes.traversal import as_symbol, symbols
+
+REMEMBERED: Final = 2**10
+"""Branches within branches whose contexts are remembered."""
+
+
+def as_declared(d: Dim, symbols: Iterable[Symbol]) -> Dim:
+    """The expression over symbols as a function declares them: what a branch says of them holds in no other."""
+    return with_facts(d, {symbol.name: symbol for symbol in symbols})
+
+
+def foreign_symbols(d: Dim, op: Operation) -> list[str]:
+    """The symbols in a size that mean nothing where an operation stands: those of another function, or with facts that
+    another declares for its symbol of this name."""
+    func = op.func
+    if func is None or func.module is None or len(func.module.funcs) < 2:
+        return []
+    context, found = context_at(op), list[str]()
+    declared = {symbol.name: symbol for symbol in func.symbols}
+    for symbol in symbols(d):
+        known = as_symbol(context.attach(declared[symbol.name].size())) if symbol.name in declared else None
+        if known is None or _says_more(symbol, known):
+            found.append(symbol.name)
+    return found
+
+
+def _says_more(symbol: Symbol, known: Symbol) -> bool:
+    is_above = symbol.upper is not None and (known.upper is None or symbol.upper < known.upper)
+    return symbol.lower > known.lower or is_above or known.multiple_of % symbol.multiple_of != 0
+
+
+def context_at(op: Operation) -> Context:
+    """What holds where an operation stands."""
+    branches = tuple(_branches(op))
+    return _context(branches) if branches else EMPTY
+
+
+def are_equal_at(op: Operation, lhs: Dim, rhs: Dim) -> bool:
+    """Whether two sizes are known to be equal where an operation stands."""
+    return is_equal(lhs, rhs) is True or context_at(op).is_equal(lhs, rhs) is True
+
+
+def is_less_equal_at(op: Operation, lhs: Dim, rhs: Dim) -> bool:
+    """Whether a size is proved to be at most another one where an operation stands."""
+    return is_less_equal(lhs, rhs) is True or context_at(op).is_less_equal(lhs, rhs) is True
+
+
+def context_if(op: Operation, also: Sequence[Predicate]) -> Context:
+    """What holds where an operation stands, and where these do."""
+    return Context([*_branch_conditions(op), *also])
+
+
+def context_in_iterations(op: Operation) -> Context:
+    """What holds where an operation stands, with what it says that all loops around it have an iteration."""
+    loops = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
+    return Context([*_branch_conditions(op), *(Predicate.of("<", var.lower, var.upper) for var in loops)])
+
+
+def is_unreachable(op: Operation) -> bool:
+    """Whether a loop round an operation has no iteration where the branches around the operation hold."""
+    here = context_at(op)
+    loops = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
+    return any(here.decide(Predicate.of("<", var.lower, var.upper)) is False for var in loops)
+
+
+def context_in(conditional: Operation, region: int) -> Context:
+    """What holds in one region of a conditional."""
+    held = conditional.attributes.get("predicate")
+    own = [_Branch(held, region)] if isinstance(held, Predicate) else []
+    return _context((*own, *_branches(conditional)))
+
+
+def _branch_conditions(op: Operation) -> Iterator[Predicate]:
+    return (held for branch in _branches(op) if (held := branch.condition) is not None)
+
+
+class _Branch:
+    """A region of a conditional, by the very predicate it has: predicates of equal texts may know other things of their
+    symbols."""
+
+    __slots__ = ("predicate", "region")
+
+    def __init__(self, predicate: Predicate, region: int) -> None:
+        self.predicate = predicate
+        self.region = region
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Branch) and self.predicate is other.predicate and self.region == other.region
+
+    def __hash__(self) -> int:
+        return hash((id(self.predicate), self.region))
+
+    @property
+    def condition(self) -> Predicate | None:
+        """What holds in it; None if that is not known as a conjunction."""
+        return self.predicate if self.region == 0 else self.predicate.negate()
+
+
+def _branches(op: Operation) -> Iterator[_Branch]:
+    """The branches around an operation, innermost first, and what its function demands."""
+    inner = op
+    for outer in op.ancestors():
+        held = outer.attributes.get("predicate")
+        if isinstance(held, Predicate):
+            yield from (_Branch(held, k) for k, block in enumerate(outer.regions) if block is inner.parent)
+        elif isinstance(outer, FuncOp):
+            yield from (_Branch(held, 0) for held in outer.demands)
+        inner = outer
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _context(branches: tuple[_Branch, ...]) -> Context:
+    found = [held for branch in branches if (held := branch.condition) is not None]
+    return Context(found) if found else EMPTY
