@@ -55,9 +55,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "specialize: a branch that is not known to be reached is left out",
-        "payload/facts.py",
-        "_decide(c) is not False for c in",
-        "_decide(c) is True for c in",
+        "payload/sizes/context.py",
+        "return not any(Context([both.without(c)])._excludes(c) for c in",
+        "return all(Context([both.without(c)])._decide(c) is True for c in",
         ("transform/ops/test_specialize_when.py", "end_to_end/test_versions.py"),
     ),
     Mutant(
