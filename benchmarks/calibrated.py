@@ -15,11 +15,11 @@ import numpy as np
 import yaml
 
 import tcpx
-from tcpx.cache_place import VARIABLE
 from tcpx.calibrated import keep_calibration, uncalibrated
 from tcpx.installed import TABLES
 from tcpx.machine import CACHES
 from tcpx.measure.machine_numbers import head_of, steps_of
+from tcpx.store.place import VARIABLE
 from tcpx.tune.space import Value
 
 FILE: Final = Path(__file__).with_suffix(".yaml")

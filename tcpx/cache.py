@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from tcpx.emit_c.build_cache import build_directories
-from tcpx.emit_c.cache_size import EntryKind, cache_entries, cache_limit
 from tcpx.records import brief, frozen
+from tcpx.store.files import remove
+from tcpx.store.place import build_directories
+from tcpx.store.store import COMPILED, KERNELS, LEFT, RUNS, cache_entries, cache_limit
 
 __all__ = ["CacheInfo", "CachePart", "cache_info", "clear_cache"]
 
@@ -45,9 +46,9 @@ def cache_info() -> CacheInfo:
     directories = tuple(build_directories())
     entries = [entry for directory in directories for entry in cache_entries(directory)]
     parts = {
-        kind.value: CachePart(len(held), sum(entry.bytes for entry in held))
-        for kind in EntryKind
-        if (held := [entry for entry in entries if entry.kind is kind])
+        store.title: CachePart(len(held), sum(entry.bytes for entry in held))
+        for store in (COMPILED, KERNELS, RUNS, LEFT)
+        if (held := [entry for entry in entries if entry.store is store])
     }
     return CacheInfo(directories, cache_limit(), parts)
 
@@ -58,7 +59,7 @@ def clear_cache() -> CacheInfo:
     found = cache_info()
     for directory in found.directories:
         for entry in cache_entries(directory):
-            entry.remove()
+            remove(entry.path)
     return found
 
 

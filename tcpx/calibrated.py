@@ -1,14 +1,14 @@
 """The calibration of this machine: what `tcpx calibrate` measured for `native`, a file beside the cache."""
 
 import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tcpx.cache_place import cache_directory, no_place
 from tcpx.machine import FOLDER, TABLE, VARIABLE, this_machine
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.processor import cpu_flags
+from tcpx.store.files import write_whole
+from tcpx.store.place import cache_directory, no_place
 from tcpx.target import Target
 from tcpx.target.calibration import numbers_of
 from tcpx.target.loader import native_target, target_with
@@ -45,9 +45,7 @@ def keep_calibration(text: str) -> Path:
     path = calibration_path()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as made:
-            made.write(text)
-        os.replace(made.name, path)
+        write_whole(path, text.encode())
     except OSError as error:
         raise no_place(path.parent, error.strerror or str(error)) from error
     return path

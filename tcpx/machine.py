@@ -15,10 +15,10 @@ from mmap import PAGESIZE
 from pathlib import Path
 from typing import Final
 
-from tcpx.cache_place import cache_directory
 from tcpx.payload.diagnostics import ArgumentError, CompileError, Diagnostic
 from tcpx.processor import UNKNOWN, Processor, this_processor
 from tcpx.records import frozen
+from tcpx.store.place import cache_directory
 
 SYSTEM: Final = Path("/sys/devices/system/cpu")
 VARIABLE: Final = "TCPX_MACHINE"

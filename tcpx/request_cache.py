@@ -1,35 +1,31 @@
 """Compiled kernels by what was asked for: the same request in another process runs neither schedule nor compiler.
 
-An entry is a folder as `Kernel.save` writes it, in the directory of the build cache, under a hash of all that the
-kernel depends on: payload, constants, schedule with its imports, knobs, target, threads, the code of tcpx itself, and
-that of operations and transforms from outside.
+An entry has the files that a kernel is loaded from, under a key of all that the kernel depends on: payload, constants,
+schedule with its imports, knobs, target, threads, the code of tcpx itself, and that of operations and transforms from
+outside. The compiler is part of the key of the library.
 """
 
-import hashlib
-import os
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import fields
-from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from tcpx.code_outside import code_of
-from tcpx.emit_c.build_cache import build_directories
-from tcpx.emit_c.cache_size import KERNELS, keep_to_limit, make_place, remove
-from tcpx.emit_c.folder.files import Content, read_folder, stored, write_folder
+from tcpx.emit_c.folder.files import read_folder, stored
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
-from tcpx.files_read import FilesRead, noting
-from tcpx.installed import CODE, LIBRARY, PACKAGE
 from tcpx.interp import ParamValue
 from tcpx.payload.diagnostics import ArgumentError
 from tcpx.payload.ir import Module
 from tcpx.payload.text.printer import print_module
 from tcpx.phases import phase
+from tcpx.store.files_read import FilesRead, noting
+from tcpx.store.keys import code_of, key_of, own_code_key, own_schedules
+from tcpx.store.store import KERNELS, use
 from tcpx.target import Target
 from tcpx.transform.declaration import transforms
 from tcpx.transform.language.checker import check_program, require_checked, warn_of
@@ -64,42 +60,26 @@ def cached(
         return make()
     with phase("hash"):
         key = _key(module, program, params, target, threads, name, code)
-    folders = [folder / KERNELS / key for folder in build_directories()]
-    for folder in folders:
-        if folder.is_dir():
-            try:
-                with noting(FilesRead()):  # an entry is nothing that a run depends on
-                    found = kernel_of_files(read_folder(folder), target)
-            except ArgumentError:  # cut short, or changed
-                continue
-            with suppress(OSError):  # of another user
-                os.utime(folder)
-            if program is not None and (folder / REMARKS).is_file():
-                warn_of(require_checked(program))
-            found.kept_in, found.make_trace = folder, trace
-            return found
+    for folder in KERNELS.found(key):
+        try:
+            with noting(FilesRead()):  # an entry is nothing that a run depends on
+                found = kernel_of_files(read_folder(folder), target)
+        except ArgumentError:  # cut short, or changed
+            continue
+        use(folder)
+        if program is not None and (folder / REMARKS).is_file():
+            warn_of(require_checked(program))
+        found.kept_in, found.make_trace = folder, trace
+        return found
     kernel = make()
     has_remarks = program is not None and bool(check_program(program))
     with phase("cache"):
-        if _keep(folders[-1], {**({REMARKS: b""} if has_remarks else {}), **stored(kernel.files())}):
-            kernel.kept_in = folders[-1]
+        try:
+            kernel.kept_in = KERNELS.put(key, {**({REMARKS: b""} if has_remarks else {}), **stored(kernel.files())})
+        except OSError as error:  # as on a full disk: the kernel is there all the same
+            fault = f"{error.strerror}: {error.filename}"
+            warnings.warn(f"the kernel is not kept for other processes: {fault}", RuntimeWarning, stacklevel=2)
     return kernel
-
-
-def _keep(entry: Path, files: Mapping[str, Content]) -> bool:
-    """Write an entry, and keep to the limit of the directory. Where it cannot be written, as on a full disk, a warning
-    says so, and it is False: the kernel is there all the same."""
-    try:
-        make_place(entry.parent, [])
-        make_place(entry, files)
-        write_folder(entry, files)
-    except (ArgumentError, OSError) as error:
-        remove(entry)
-        found = error.diagnostic.found if isinstance(error, ArgumentError) else f"{error.strerror}: {error.filename}"
-        warnings.warn(f"the kernel is not kept for other processes: {found}", RuntimeWarning, stacklevel=2)
-        return False
-    keep_to_limit(entry.parent.parent, entry)
-    return True
 
 
 def _key(
@@ -111,34 +91,29 @@ def _key(
     name: str | None,
     code: Mapping[str, str],
 ) -> str:
-    digest = hashlib.sha256()
-    for text in (
-        _code_digest(),
-        *(f"{name}: {text}" for name, text in sorted(code.items())),
-        *(str(held.location) for func in module.funcs.values() for held in (func, *func.walk())),  # remarks point there
+    arrays = [(name, array) for name in module.constants if (array := module.constants.get(name)) is not None]
+    return key_of(
+        own_code_key(),
+        sorted(code.items()),
+        [str(held.location) for func in module.funcs.values() for held in (func, *func.walk())],  # remarks point there
         print_module(module),
         *_schedule_texts(program),
-        *(f"{key}={value!r}" for key, value in sorted((params or {}).items())),
-        target.title,
-        *target.features,
-        *_table_of(target),
-        f"{threads} threads",
-        name or "",
-    ):
-        digest.update(f"{len(text)}:{text}".encode())
-    for constant in module.constants:
-        array = module.constants.get(constant)
-        if array is not None:
-            digest.update(f"{constant}: {array.dtype} {array.shape}".encode())
-            digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()[:32]
+        sorted((params or {}).items()),
+        (target.title, *target.features, *_table_of(target)),
+        threads,
+        name,
+        [(name, array.dtype, array.shape, _digest(array)) for name, array in arrays],
+    )
+
+
+def _digest(array: npt.NDArray[np.generic]) -> str:
+    return sha256(array.reshape(-1).view(np.uint8).data).hexdigest()
 
 
 def _schedule_texts(program: Program | None) -> Iterator[str]:
     """The schedule and all that it imports; of the default one, all that it may import."""
     if program is None:
-        for path in sorted(LIBRARY.rglob("*.tcps")):
-            yield f"{path}: {_read(path)}"
+        yield from (f"{path}: {_read(Path(path))}" for path in own_schedules())
     else:
         yield schedule_hash(program)
         yield from map(_text_of, program.units)
@@ -164,13 +139,3 @@ def _table_of(target: Target) -> Iterator[str]:
             yield f"{field.name}={getattr(target, field.name)!r}"
     for row in target.rows:
         yield from (f"{field.name}={getattr(row, field.name)!r}" for field in fields(row))
-
-
-@lru_cache(maxsize=1)
-def _code_digest() -> str:
-    """A hash of the code of tcpx."""
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*")):
-        if path.suffix in CODE:
-            digest.update(f"{path.relative_to(PACKAGE)}:".encode() + path.read_bytes())
-    return digest.hexdigest()

@@ -8,14 +8,12 @@ A file may change twice within a tick of its file system's clock. So nothing is 
 changed less than two seconds before, the longest tick there is (FAT's): Git reads such files again, too.
 """
 
-import hashlib
 import os
 import pickle
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -23,23 +21,22 @@ from typing import Final
 import numpy as np
 
 from tcpx.emit_c.binding import Library, Result
-from tcpx.emit_c.build_cache import build_directories, discard, last_use, stamp, write_whole
-from tcpx.emit_c.cache_size import RUNS, make_place
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.signature import KernelSignature
-from tcpx.files_read import FilesRead
-from tcpx.installed import CODE, LIBRARY, PACKAGE
 from tcpx.machine import this_machine
 from tcpx.payload.diagnostics import CompileError, Diagnostic
 from tcpx.payload.size_values import SizeValues
 from tcpx.processor import cpu_flags
 from tcpx.records import frozen
+from tcpx.store.files import read_sealed
+from tcpx.store.files_read import FilesRead, FileState, state_of
+from tcpx.store.keys import key_of, own_code, own_schedules
+from tcpx.store.store import RUNS, use
 
-MOST_NOTES: Final = 1000
-"""Those that were used least recently go."""
 MOST_TRIES: Final = 5
 """Of a note, while others write the same kernel."""
+_NOTE: Final = "note"
 TICK: Final = 2_000_000_000
 """Nanoseconds in which a file may change twice without its times telling."""
 
@@ -56,24 +53,6 @@ class KernelFacts:
     names: Mapping[str, str]
     values: Mapping[str, str]
     numbers: SizeValues
-
-
-@frozen
-class FileState:
-    """What a file was like; `place` is its path without links."""
-
-    path: str
-    place: str
-    device: int
-    inode: int
-    size: int
-    modified: int
-    changed: int
-
-    @property
-    def newest(self) -> int:
-        """When it last changed, in nanoseconds."""
-        return max(self.modified, self.changed)
 
 
 @frozen
@@ -108,45 +87,29 @@ class _Note:
         return lambda *arrays: call(arrays, None)
 
 
-def state_of(path: str | Path, status: os.stat_result | None = None) -> FileState | None:
-    """What a file is like now, or was when it had this status; None where there is none."""
-    try:
-        found = os.stat(path) if status is None else status
-    except (OSError, ValueError):
-        return None
-    return FileState(str(path), os.path.realpath(path), *stamp(found))
-
-
 class Request:
     """A command line, as far as a kernel depends on it; made before anything is read."""
 
     def __init__(self, words: Sequence[object]) -> None:
         """Raises CompileError without a compiler."""
         self._started = time.time_ns()
-        code = [(path, os.stat(path)) for path in _code()]
+        code = [(path, os.stat(path)) for path in (*own_code(), *own_schedules())]
         self._newest = max(max(status.st_mtime_ns, status.st_ctime_ns) for _, status in code)
         states = [(path, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in code]
-        digest = hashlib.sha256()
-        for word in (*words, *sorted(cpu_flags()), this_machine(), find_compiler(), *states):
-            text = repr(word)
-            digest.update(f"{len(text)}:{text}".encode(errors="surrogateescape"))
-        self._key = digest.hexdigest()[:32]
+        self._key = key_of(repr(words), sorted(cpu_flags()), this_machine(), find_compiler(), states)
 
     def found(self, given: Mapping[str, str], sizes: SizeValues) -> tuple[Callable[..., Result], KernelFacts] | None:
         """The kernel of a run before, for these files of inputs by name and these sizes, if nothing has changed
         since."""
-        for folder in build_directories():
-            path = folder / RUNS / self._key
-            note = _read(path)
+        for folder in RUNS.found(self._key):
+            note = _read(folder / _NOTE, self._key)
             if note is None or not note.holds(given, sizes):
                 continue
             try:
                 kernel = note.kernel()
             except (CompileError, OSError):  # of another machine, or taken out just now
                 continue
-            for used in (path, note.entry):
-                with suppress(OSError):  # of another user
-                    os.utime(used)
+            use(folder, Path(note.entry), Path(note.library).parent)
             return kernel, note.facts
         return None
 
@@ -156,14 +119,12 @@ class Request:
         name, has_constants = facts.signature.c_name, facts.signature.constants_bytes > 0
         constants = entry / f"{name}.bin"
         kernel = [library, entry / f"{name}.json", *([constants] if has_constants else [])]
-        made_of = [state_of(path, status) for path, status in read.opened.items()]
         others = [state_of(path) for path in (*read.followed, *_packages())]
-        sources = [state for state in (*made_of, *others) if state is not None]
+        sources = [*read.opened.values(), *(state for state in others if state is not None)]
         newest = max([self._newest, *(state.newest for state in sources)])
-        if len(sources) < len(made_of) + len(others) or newest > self._started - TICK:
+        if None in others or newest > self._started - TICK:
             return
         facts = replace(facts, values={key: os.path.abspath(path) for key, path in facts.values.items()})
-        *_, folder = build_directories()
         for _ in range(MOST_TRIES):
             files = [state for state in map(state_of, kernel) if state is not None]
             if len(files) < len(kernel) or any(state_of(state.path) != state for state in sources):
@@ -171,18 +132,14 @@ class Request:
             note = _Note(
                 facts, (*sources, *files), tuple(sorted(read.missed)), str(library), str(constants), str(entry)
             )
-            body = pickle.dumps(note)
-            _write(folder / RUNS / self._key, hashlib.sha256(body).digest() + body)
+            try:
+                RUNS.put(self._key, {}, {_NOTE: pickle.dumps(note)}, [entry, library.parent])
+            except OSError as error:
+                found = error.strerror or str(error)
+                warnings.warn(f"the run is not noted for other processes: {found}", RuntimeWarning, stacklevel=2)
+                return
             if all(state_of(state.path) == state for state in files):
                 return
-
-
-def _code() -> Iterable[str]:
-    """The files of tcpx itself."""
-    for folder, suffixes in ((PACKAGE, CODE), (LIBRARY, (".tcps",))):
-        for place, folders, names in os.walk(folder):
-            folders.sort()
-            yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(suffixes))
 
 
 def _packages() -> Iterable[str]:
@@ -193,31 +150,12 @@ def _packages() -> Iterable[str]:
             yield os.path.abspath(file)
 
 
-def _read(path: Path) -> _Note | None:
+def _read(path: Path, key: str) -> _Note | None:
     """A note, if it is whole. It is a pickle, which runs what it says: the directory is the user's alone, as the
     libraries in it, which run too."""
+    body = read_sealed(path, key)
     try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    body = content[hashlib.sha256().digest_size :]
-    if hashlib.sha256(body).digest() + body != content:
-        return None
-    try:
-        held: object = pickle.loads(body)
+        held: object = None if body is None else pickle.loads(body)
     except (ImportError, AttributeError, pickle.UnpicklingError):  # from before another version of NumPy came
         return None
     return held if isinstance(held, _Note) else None
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        make_place(path.parent, [path.name])
-        write_whole(path, content)
-    except OSError as error:
-        found = error.strerror or str(error)
-        warnings.warn(f"the run is not noted for other processes: {found}", RuntimeWarning, stacklevel=2)
-        return
-    notes = sorted(path.parent.iterdir(), key=last_use, reverse=True)
-    for old in notes[MOST_NOTES:]:
-        discard(old)

@@ -8,9 +8,7 @@ with what differs.
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
-import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, field, fields, replace
@@ -31,6 +29,7 @@ from tcpx.payload.text.printer import print_func
 from tcpx.processor import parse_processor
 from tcpx.reached import reached_hash
 from tcpx.records import brief, frozen
+from tcpx.store.files import write_whole
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 from tcpx.written_paths import file_to_write, path_to_write
@@ -220,9 +219,7 @@ def write_records(path: str | Path, records: Sequence[TunedRecord]) -> None:
     text = yaml.safe_dump(
         {"version": VERSION, "records": [_as_yaml(held) for held in records]}, sort_keys=False, width=110
     )
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=file.name, delete=False) as made:
-        made.write(text)
-    os.replace(made.name, file)
+    write_whole(file, text.encode())
 
 
 def _is_replaced(held: TunedRecord, record: TunedRecord) -> bool:

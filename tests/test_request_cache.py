@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import shutil
 import sys
 from collections.abc import Callable, Generator
@@ -13,9 +15,10 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx import api, request_cache
-from tcpx.code_outside import code_of
+from tcpx import api
 from tcpx.interp.trace import Trace
+from tcpx.store import store
+from tcpx.store.keys import code_of
 from tcpx.transform.language.checker import program
 from tests.kernel_cache import kernel_cache
 
@@ -220,9 +223,9 @@ def test_a_kernel_that_cannot_be_kept_is_there(made: list[object], monkeypatch: 
     """As where the disk is full."""
 
     def full(*_: object) -> None:
-        raise tcpx.ArgumentError(tcpx.Diagnostic("the kernel cannot be saved", found="No space left on device: f.bin"))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "f.bin")
 
-    monkeypatch.setattr(request_cache, "write_folder", full)
+    monkeypatch.setattr(store, "write_whole", full)
     with pytest.warns(
         RuntimeWarning, match=r"^the kernel is not kept for other processes: No space left on device: f\.bin$"
     ):

@@ -34,13 +34,13 @@ from tcpx.cli.options import (
     tuned_of,
 )
 from tcpx.cli.progress import showing, time_left
-from tcpx.files_read import FilesRead, noting
 from tcpx.inputs import Parameters, SizeValues, drawn_arguments, parameters_of, read_array
 from tcpx.phases import measured_phases, phase
 from tcpx.plurals import counted
 from tcpx.quantities import duration
 from tcpx.records import frozen
 from tcpx.reruns import KernelFacts, Request
+from tcpx.store.files_read import FilesRead, noting
 
 Array = npt.NDArray[np.generic]
 

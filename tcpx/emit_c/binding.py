@@ -13,7 +13,6 @@ import numpy as np
 from cffi import FFI
 
 from tcpx.emit_c.arguments import ArgumentCheck, Array
-from tcpx.emit_c.build_cache import stamp
 from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
 from tcpx.emit_c.openmp import Serial, Team, brief_waits, team_of
 from tcpx.emit_c.signature import KernelSignature
@@ -22,6 +21,7 @@ from tcpx.emit_c.wrapper import wrapper_source
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import CompileError, Diagnostic
 from tcpx.records import frozen
+from tcpx.store.files_read import stamp
 
 Result = Array | tuple[Array, ...]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from tcpx.emit_c.binding import Library, bound_function, stamp_of
-from tcpx.emit_c.build_cache import discard
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import CompileError
 from tcpx.payload.text.file import open_regular
 from tcpx.phases import phase
+from tcpx.store.files import remove
 from tcpx.target import Target
 
 _OPENED: Final[dict[str, str]] = {}
@@ -70,5 +70,5 @@ def _opened(path: Path, kernels: Sequence[KernelSignature]) -> Library:
     try:
         return Library(path, kernels)
     except CompileError:
-        discard(path)
+        remove(path)
         raise

@@ -1,10 +1,9 @@
 """The C compiler: from source to a shared library in the build cache.
 
-The compiler is $CC, else gcc, cc or clang. A library is kept under a name made of everything that it depends on, so a
-library that is there is never stale; `build_cache.py` says where.
+The compiler is $CC, else gcc, cc or clang. A library is stored under a key of all that it depends on: one that is
+there is never stale.
 """
 
-import hashlib
 import os
 import shlex
 import tempfile
@@ -15,12 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
-from tcpx.emit_c.cache_size import keep_to_limit
 from tcpx.emit_c.compiler import Compiler, find_compiler, output_of
+from tcpx.emit_c.executable import executable_fault
 from tcpx.emit_c.headers import words_for
 from tcpx.payload.diagnostics import CompileError, Diagnostic
 from tcpx.processor import cpu_flags
+from tcpx.store.keys import key_of
+from tcpx.store.store import COMPILED, directory
 from tcpx.target import Target
 
 LIBRARIES: Final = ("-lm",)
@@ -93,7 +93,7 @@ def build_library(
     for file, text in parts.items():
         files.append((text, file.removesuffix(".c"), compiler_flags(targets.get(file, target), threads)))
     linked = "".join(f"/* {file}: {_key(text, compiler, own)} */\n" for text, file, own in files)
-    known = _kept(f"{name[:60]}-{_key(linked, compiler, (*flags, *link))}.so")
+    known = COMPILED.intact(_key(linked, compiler, (*flags, *link)), f"{name[:60]}.so")
     if known is not None:
         return known
 
@@ -145,11 +145,6 @@ def _require_sanitizers(compiler: Compiler) -> None:
             ) from error
 
 
-def _kept(entry: str) -> Path | None:
-    """An entry of the cache, if it is there and intact."""
-    return next((path for folder in build_directories() if is_intact(path := folder / entry)), None)
-
-
 def _build(
     source: str,
     compiler: Compiler,
@@ -160,38 +155,34 @@ def _build(
     link: Sequence[str] = (),
 ) -> Path:
     """What the compiler makes of the source and objects, from the cache if it is there and intact."""
-    stem = f"{name[:60]}-{_key(source, compiler, (*flags, *link))}"
-    directory = Path()
-    for directory in build_directories():
-        if is_intact(directory / f"{stem}{suffix}"):
-            return directory / f"{stem}{suffix}"
+    key, stem = _key(source, compiler, (*flags, *link)), name[:60]
+    known = COMPILED.intact(key, f"{stem}{suffix}")
+    if known is not None:
+        return known
+    place = directory()
     try:
-        with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:
+        with COMPILED.scratch() as scratch:
             made, text = Path(scratch, f"{stem}{suffix}"), Path(scratch, f"{stem}.c")
             text.write_text(source, encoding="ascii")
             files = [str(made), str(text), *map(str, objects)]
             command = [*compiler.command, *flags, _DECLARED, "-o", *files, *link, *LIBRARIES]
             read = [flag for flag in flags if flag not in _OF_OUTPUT]
-            headers = words_for(source, compiler, read, directory, lambda text: _key(text, compiler, read))
+            headers = words_for(source, compiler, read, lambda text: _key(text, compiler, read))
             _compile(command, headers, scratch)
             is_whole = made.is_file() and (suffix == ".o" or not executable_fault(made))
             fault = "" if is_whole else executable_fault(made) if made.is_file() else "no such file"
             if fault:
                 raise _made_nothing(command, fault)
-            seal(made)
-            put(text, directory / text.name)
-            put(made, directory / made.name)
-        keep_to_limit(directory, directory / made.name)
+            return COMPILED.put(key, {text.name: text}, {made.name: made}) / made.name
     except OSError as error:
         raise CompileError(
             Diagnostic(
                 "the compiled kernel cannot be stored",
-                required=f"space and permission in {directory}",
+                required=f"space and permission in {place}",
                 found=str(error),
                 fix="free some space, or set TCPX_CACHE_DIR to another directory",
             )
         ) from error
-    return directory / f"{stem}{suffix}"
 
 
 def _compile(command: Sequence[str], headers: Sequence[str], scratch: str) -> None:
@@ -230,10 +221,5 @@ def _made_nothing(command: Sequence[str], found: str) -> CompileError:
 
 def _key(source: str, compiler: Compiler, flags: Sequence[str]) -> str:
     """A hash of all that a library depends on."""
-    depends: list[str] = [source, compiler.version, *compiler.command, *flags, *LIBRARIES]
-    if any("native" in word for word in (*flags, *compiler.command)):
-        depends += sorted(cpu_flags())
-    digest = hashlib.sha256()
-    for text in depends:
-        digest.update(f"{len(text)}:{text}".encode())
-    return digest.hexdigest()[:24]
+    is_native = any("native" in word for word in (*flags, *compiler.command))
+    return key_of(source, compiler, tuple(flags), LIBRARIES, sorted(cpu_flags()) if is_native else ())

@@ -1,8 +1,6 @@
 """The limits of this machine, measured once and kept beside the library of the loops that they were measured with."""
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tcpx.measure.limits import Limits, Machine
+from tcpx.store.files import write_whole
 from tcpx.tuned import cpu_name
 
 
@@ -41,7 +40,5 @@ def _read(path: Path) -> Limits | None:
 
 
 def _keep(path: Path, limits: Limits) -> Limits:
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as made:
-        made.write(json.dumps(asdict(limits)))
-    os.replace(made.name, path)
+    write_whole(path, json.dumps(asdict(limits)).encode())
     return limits

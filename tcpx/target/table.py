@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,10 +10,12 @@ from typing import Any, Final, TypeGuard, cast
 
 import yaml
 
-from tcpx.bytecode import place_with_bytecode, store, stored, version_of
 from tcpx.installed import TABLES
 from tcpx.payload.text.file import open_regular
 from tcpx.records import frozen
+from tcpx.store.bytecode import place_with_bytecode, store
+from tcpx.store.files import read_sealed
+from tcpx.store.keys import key_of, version_of
 from tcpx.target.errors import TargetError
 
 Variables = Mapping[str, str]
@@ -144,8 +145,8 @@ def _document(path: Path, content: bytes) -> object:
     if not path.is_relative_to(TABLES):
         return _checked_document(loader(content))
     place = place_with_bytecode(path.with_suffix(".py"), ".table")
-    key = f"{version_of(Path(__file__))} {yaml.__version__} {hashlib.sha256(content).hexdigest()}"
-    known = stored(place, key)
+    key = key_of(version_of(Path(__file__)), yaml.__version__, content)
+    known = read_sealed(place, key)
     if known is not None:
         return marshal.loads(known)
     document = _checked_document(loader(content))

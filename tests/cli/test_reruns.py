@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tcpx import reruns
 from tcpx.cli import main
+from tcpx.store import store
 from tests.kernel_cache import kernel_cache
 
 Command = Callable[..., SimpleNamespace]
@@ -167,13 +168,13 @@ def test_what_changed_a_moment_ago_is_read_again(case: Case, monkeypatch: pytest
 def test_what_was_kept_is_damaged(case: Case) -> None:
     cache = case.folder / "cache"
     case.is_read()
-    (note,) = (cache / "runs").iterdir()
+    (note,) = (cache / "runs").glob("*/note")
     note.write_bytes(note.read_bytes()[:-1])
     assert [case.is_read() for _ in range(2)] == [True, False]
     (constants,) = cache.glob("kernels/*/f.bin")
     constants.write_bytes(b"\0" * constants.stat().st_size)
     assert [case.is_read() for _ in range(2)] == [True, False]
-    for path in (constants, *cache.glob("*.so")):
+    for path in (constants, *cache.glob("compiled/*/*.so")):
         path.unlink()
         assert [case.is_read() for _ in range(2)] == [True, False]
 
@@ -181,12 +182,16 @@ def test_what_was_kept_is_damaged(case: Case) -> None:
 def test_where_nothing_can_be_written(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a full disk: the run is as it would be."""
 
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    write = store.write_whole
+
+    def full(path: Path, *parts: bytes) -> None:
+        if path.name == "note":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, *parts)
 
     with warnings.catch_warnings(), monkeypatch.context() as patch:
         warnings.simplefilter("always")
-        patch.setattr(reruns, "write_whole", full)
+        patch.setattr(store, "write_whole", full)
         assert case.is_read(said="warning: the run is not noted for other processes: No space left on device\n")
     assert [case.is_read() for _ in range(2)] == [True, False]
 
@@ -194,7 +199,7 @@ def test_where_nothing_can_be_written(case: Case, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("is_folder", [True, False])
 def test_what_is_no_note_is_written_anew(case: Case, is_folder: bool) -> None:
     case.is_read()
-    (note,) = (case.folder / "cache" / "runs").iterdir()
+    (note,) = (case.folder / "cache" / "runs").glob("*/note")
     shutil.rmtree(note.parent) if not is_folder else note.unlink()
     if is_folder:
         (note / "inside").mkdir(parents=True)
@@ -203,17 +208,11 @@ def test_what_is_no_note_is_written_anew(case: Case, is_folder: bool) -> None:
     assert [case.is_read() for _ in range(2)] == [True, False]
 
 
-def test_notes_used_least_recently_go(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reruns, "MOST_NOTES", 2)
-    several = ([], ["--strided"], ["--param", "height=4"])
-    folder = case.folder / "cache" / "runs"
-    for age, options in enumerate(several):
-        assert case.is_read(*options)
-        for path in folder.iterdir():
-            if path.stat().st_mtime > 2000:
-                os.utime(path, (1000 + age, 1000 + age))
-    assert len(list(folder.iterdir())) == 2
-    assert [case.is_read(*options) for options in reversed(several)] == [False, False, True]
+def test_a_run_leaves_what_it_needs_in_a_full_cache(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPX_CACHE_LIMIT", "1")
+    assert [case.is_read() for _ in range(2)] == [True, False]
+    assert [case.is_read("--strided") for _ in range(2)] == [True, False]
+    assert len(list((case.folder / "cache" / "kernels").iterdir())) == 1
 
 
 def test_several_at_once(case: Case, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,10 +17,12 @@ from pathlib import Path
 import pytest
 
 import tcpx
-from tcpx.emit_c import build_cache, driver
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.driver import build_library
 from tcpx.payload.diagnostics import CompileError
+from tcpx.store import store
+from tcpx.store.files import seal
+from tcpx.store.place import cache_directory
 from tests.emit_c.payloads import GENERIC
 
 ROOT = Path(__file__).parents[2]
@@ -81,8 +83,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def entry(built: Path, environment: dict[str, str]) -> Path:
     """A copy in the cache of one test."""
-    copied = Path(environment["TCPX_CACHE_DIR"], built.name)
-    copied.parent.mkdir(mode=0o700)
+    copied = Path(environment["TCPX_CACHE_DIR"], *built.parts[-3:])
+    copied.parent.mkdir(mode=0o700, parents=True)
     shutil.copy(built, copied)
     return copied
 
@@ -108,7 +110,7 @@ def another_library(entry: Path) -> None:
     source = entry.with_name("other.c")
     source.write_text("int other(void) { return 1; }\n")
     subprocess.run([*find_compiler().command, "-shared", "-o", str(entry), str(source)], check=True)
-    build_cache.seal(entry)
+    seal(entry, entry.parent.name)
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
@@ -133,7 +135,7 @@ def test_a_damaged_entry_is_built_again(damage: str, tmp_path: Path, monkeypatch
     DAMAGES[damage](entry)
     assert build_library(SOURCE, GENERIC, 1) == entry
     assert entry.read_bytes() == intact
-    assert {path.suffix for path in tmp_path.iterdir()} == {".c", ".so"}
+    assert {path.suffix for path in tmp_path.glob("compiled/*/*")} == {".c", ".so"}
 
 
 @pytest.mark.parametrize("damage", [lambda entry: os.truncate(entry, 4096), another_library])
@@ -157,13 +159,13 @@ def test_objects_are_linked_though_a_full_cache_removes_them(tmp_path: Path, mon
     monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
     parts = {"a.c": "int a(void) { return 1; }\n"}
     build_library("int b(void) { return 2; }\n", GENERIC, 1, parts=parts)
-    (known,) = tmp_path.glob("a-*.o")
+    (known,) = tmp_path.glob("compiled/*/a.o")
 
-    def full(directory: Path, written: Path) -> None:
-        if written.name.startswith("kernel-") and written.suffix == ".o":
+    def full(_: Path, written: Path) -> None:
+        if (written / "kernel.o").is_file():
             known.unlink()
 
-    monkeypatch.setattr(driver, "keep_to_limit", full)
+    monkeypatch.setattr(store, "keep_to_limit", full)
     assert build_library("int c(void) { return 3; }\n", GENERIC, 1, parts=parts).is_file()
     assert known.is_file()
 
@@ -194,7 +196,7 @@ def test_what_is_no_library_does_not_stay_in_the_cache(
     monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path / "cache"))
     with pytest.raises(CompileError, match=r"can(not)? be loaded"):
         tcpx.compile(tcpx.parse(TEXT), target="generic")
-    assert [path for path in (tmp_path / "cache").iterdir() if path.suffix != ".c"] == []
+    assert [path for path in (tmp_path / "cache").glob("compiled/*/*") if path.suffix != ".c"] == []
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,17 +237,17 @@ def test_a_default_directory_that_others_can_write_to(tmp_path: Path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     entry = build_library(SOURCE, GENERIC, 1)
-    assert entry.parent == tmp_path / "tcpx"
-    entry.parent.chmod(0o777)
+    assert entry.parents[2] == tmp_path / "tcpx"
+    entry.parents[2].chmod(0o777)
     with pytest.warns(RuntimeWarning, match=r"\(a directory that every user can write to\)"):
         private = build_library(SOURCE, GENERIC, 1)
-    assert private.parent == tmp_path / f"tcpx-{os.geteuid()}"
+    assert private.parents[2] == tmp_path / f"tcpx-{os.geteuid()}"
 
 
 def test_without_a_home_libraries_lie_among_the_temporary_files(homeless: dict[str, str], tmp_path: Path) -> None:
     entry, said = finish(start(homeless))
     private = tmp_path / "tmp" / f"tcpx-{os.geteuid()}"
-    assert entry.parent == private
+    assert entry.parents[2] == private
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
     assert said.count("RuntimeWarning") == 1
     assert "set TCPX_CACHE_DIR to a directory of your own" in said
@@ -276,15 +278,15 @@ def test_a_private_directory_whose_name_is_taken(case: str, homeless: dict[str, 
     private = tmp_path / "tmp" / f"tcpx-{os.geteuid()}"
     TAKEN[case](private)
     entry, _ = finish(start(homeless))
-    assert entry.parent.parent == tmp_path / "tmp"
-    assert entry.parent != private
-    assert not entry.parent.exists()
+    assert entry.parents[3] == tmp_path / "tmp"
+    assert entry.parents[2] != private
+    assert not entry.parents[2].exists()
     assert not private.is_dir() or list(private.iterdir()) == []
 
 
 def test_a_home_of_nobody() -> None:
     with pytest.raises(CompileError, match="there is no place for compiled kernels") as caught:
-        build_cache.cache_directory({"TCPX_CACHE_DIR": "~no-such-user/cache"})
+        cache_directory({"TCPX_CACHE_DIR": "~no-such-user/cache"})
     assert "~no-such-user/cache" in str(caught.value.diagnostic.required)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tcpx.cache_place import cache_directory
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.driver import build_library
 from tcpx.payload.diagnostics import CompileError
+from tcpx.store.place import cache_directory
 from tcpx.target import load_target
 from tests.emit_c.payloads import GENERIC
 
@@ -45,7 +45,7 @@ def test_a_library_is_built_once(cache: Path, tmp_path: Path, monkeypatch: pytes
     assert log.read_text() == before
     assert build_library(SOURCE + "\n", GENERIC, 1) != library
     assert build_library(SOURCE, GENERIC, 2) != library
-    assert sorted({p.suffix for p in cache.iterdir()}) == [".c", ".so"], "no scratch folder is left"
+    assert sorted({p.suffix for p in cache.glob("compiled/*/*")}) == [".c", ".so"], "no scratch folder is left"
     assert library.with_suffix(".c").read_text() == SOURCE
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tcpx.emit_c.build_cache import is_intact
 from tcpx.emit_c.driver import build_library
 from tcpx.payload.diagnostics import CompileError
+from tcpx.store.files import read_sealed
 from tcpx.target import load_target
 from tests.emit_c.payloads import GENERIC
 from tests.emit_c.test_driver import fake_compiler
@@ -80,12 +80,12 @@ def test_headers_that_are_read_each_time(log: Path, text: str) -> None:
 def test_what_was_cut_short_is_made_anew(log: Path, tmp_path: Path) -> None:
     for number in (1, 2):
         build_library(source(number), AVX2, 1)
-    (made,) = (tmp_path / "cache").glob("*.gch")
+    (made,) = (tmp_path / "cache").rglob("*.gch")
     made.write_bytes(made.read_bytes()[:100_000])
     asked(log)
     build_library(source(3), AVX2, 1)
     assert asked(log) == ["read", "with"]
-    assert is_intact(made)
+    assert read_sealed(made, made.parent.name) is not None
 
 
 def test_a_compiler_that_cannot_compile_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tcpx.emit_c.build_cache import write_whole
 from tcpx.emit_c.driver import code_flags, linked_with
 from tcpx.emit_c.folder.cmake import cmake_text
 from tcpx.emit_c.folder.fields import unreadable
@@ -21,11 +20,11 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.text.file import open_regular
 from tcpx.plurals import counted
 from tcpx.records import frozen
+from tcpx.store.files import Content, write_whole
 from tcpx.target import Target
 
 MAIN: Final = "main.c"
 CMAKE: Final = "CMakeLists.txt"
-Content = bytes | memoryview
 
 
 @frozen

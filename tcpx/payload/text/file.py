@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import Path
 
-from tcpx.files_read import note_followed, note_missed, note_opened
 from tcpx.limits import LARGEST_TEXT
 from tcpx.payload.diagnostics import Diagnostic, Location
+from tcpx.store.files_read import note_followed, note_missed, note_opened
 
 
 class UnreadableError(Exception):
@@ -31,14 +31,16 @@ def printable(character: str) -> str:
     return f"`{character}`" if character.isprintable() else f"U+{ord(character):04X}"
 
 
-def open_regular(path: str | Path) -> BufferedReader:
-    """A file opened for reading its bytes. Raises OSError, also for what is no file: a pipe may never end."""
+def open_regular(path: str | Path, *, is_noted: bool = True) -> BufferedReader:
+    """A file opened for reading its bytes, noted as one that was read. Raises OSError, also for what is no file: a pipe
+    may never end."""
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "A path with a NUL character", str(path))
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
     status = os.fstat(number)
     if stat.S_ISREG(status.st_mode):
-        note_opened(path, status)
+        if is_noted:
+            note_opened(path, status)
         return os.fdopen(number, "rb")
     is_folder = stat.S_ISDIR(status.st_mode)
     os.close(number)

@@ -1,8 +1,9 @@
 """Where the parse tables of a grammar are kept: with Python's bytecode, and trusted like it."""
 
 import sys
-from importlib.util import cache_from_source
 from pathlib import Path
+
+from tcpx.store.bytecode import place_with_bytecode
 
 
 def tables_file(grammar: Path) -> str | bool:
@@ -12,7 +13,7 @@ def tables_file(grammar: Path) -> str | bool:
     Lark makes the tables anew where the grammar, its options or the version of lark or Python changed, or where the
     file cannot be read or written.
     """
-    place = Path(cache_from_source(str(grammar))).with_suffix(".tables")
+    place = place_with_bytecode(grammar, ".tables")
     if sys.dont_write_bytecode:
         return str(place) if place.is_file() else False
     try:

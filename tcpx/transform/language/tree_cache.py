@@ -13,9 +13,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final, cast
 
-from tcpx.bytecode import place_with_bytecode, store, stored, version_of
 from tcpx.installed import LIBRARY, PACKAGE
 from tcpx.payload.diagnostics import Location
+from tcpx.store.bytecode import place_with_bytecode, store
+from tcpx.store.files import read_sealed
+from tcpx.store.keys import key_of, version_of
 from tcpx.transform.language import syntax as ast
 
 Reduced = tuple[Callable[..., object], tuple[object, ...]]
@@ -28,8 +30,8 @@ def cached_tree(text: str, path: str, read: Callable[[str, str], ast.File]) -> a
     if not file.is_relative_to(LIBRARY):
         return read(text, path)
     name = "-".join(file.relative_to(LIBRARY).with_suffix("").parts)
-    place, key = place_with_bytecode(_FOLDER / f"{name}.py", ".tree"), "\0".join((text, path, _code()))
-    pickled = stored(place, key)
+    place, key = place_with_bytecode(_FOLDER / f"{name}.py", ".tree"), key_of(text, path, _code())
+    pickled = read_sealed(place, key)
     if pickled is not None:
         tree: ast.File = pickle.loads(pickled)
         return tree

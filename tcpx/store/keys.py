@@ -1,16 +1,66 @@
-"""The code of operations and transforms that other packages and scripts declare, by content.
+"""What decides an entry of the store, said in one way: a key is the digest of words.
 
-It is in the files of their modules, and of the modules that those use, as far as they belong to the same package or
-are nobody's. Of other installed packages the version counts.
+Code is one of them. That of operations and transforms from outside is in the files of their modules, and of the modules
+that those use, as far as they belong to the same package or are nobody's. Of other installed packages the version
+counts.
 """
 
+import hashlib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from tcpx.installed import CODE, LIBRARY, PACKAGE
+
+DIGITS: Final = 32
+"""Of a key, which is hexadecimal."""
 _INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
+
+
+def key_of(*words: object) -> str:
+    """The key of what these words decide: texts and bytes as they are, all else as `repr` shows it."""
+    digest = hashlib.sha256()
+    for word in words:
+        content = word if isinstance(word, bytes) else _text(word).encode(errors="surrogatepass")
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
+    return digest.hexdigest()[:DIGITS]
+
+
+def _text(word: object) -> str:
+    return word if isinstance(word, str) else repr(word)
+
+
+def own_code() -> Iterator[str]:
+    """The files that tcpx does what it does by."""
+    yield from _below(PACKAGE, CODE)
+
+
+def own_schedules() -> Iterator[str]:
+    """The library of schedules."""
+    yield from _below(LIBRARY, (".tcps",))
+
+
+@lru_cache(maxsize=1)
+def own_code_key() -> str:
+    """The code of tcpx by content."""
+    return key_of(*(word for path in own_code() for word in (os.path.relpath(path, PACKAGE), Path(path).read_bytes())))
+
+
+def version_of(*sources: Path) -> str:
+    """The version of code: sizes and times of its files, as Python compares its sources, and of Python itself."""
+    known = [(source.name, status.st_size, status.st_mtime_ns) for source in sources if (status := source.stat())]
+    return f"{sys.version} {known}"
+
+
+def _below(folder: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(suffixes))
 
 
 def code_of(classes: Iterable[type]) -> Mapping[str, str] | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tcpx.emit_c.cache_size import DEFAULT_LIMIT, EntryKind, cache_entries, cache_limit, keep_to_limit
 from tcpx.payload.diagnostics import CompileError
+from tcpx.store.store import COMPILED, DEFAULT_LIMIT, RUNS, cache_entries, cache_limit, keep_to_limit
 
-KEY = "0123456789abcdef01234567"
+KEY = "0123456789abcdef0123456789abcdef"
 LONG_AGO = time.time() - 100_000
 
 
@@ -25,28 +26,34 @@ def aged(path: Path, size: int, age: float) -> Path:
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     """A library with its source, two kernels, a note, what an ended process left, and files of somebody else."""
-    aged(tmp_path / f"f-{KEY}.so", 1000, 50)
-    aged(tmp_path / f"f-{KEY}.c", 100, 60)
-    for digit, age in (("1", 20.0), ("2", 10.0)):
+    aged(tmp_path / "compiled" / KEY / "f.so", 1000, 0)
+    aged(tmp_path / "compiled" / KEY / "f.c", 100, 0)
+    for digit in "12":
         aged(tmp_path / "kernels" / (digit * 32) / "f.c", 500, 0)
-        os.utime(tmp_path / "kernels" / (digit * 32), (LONG_AGO - age, LONG_AGO - age))
-    aged(tmp_path / "runs" / ("a" * 32), 10, 30)
-    (aged(tmp_path / f"g-{KEY}-abc_1234" / "g.so", 7, 0)).parent.touch()
-    os.utime(tmp_path / f"g-{KEY}-abc_1234", (LONG_AGO, LONG_AGO))
+    aged(tmp_path / "runs" / ("a" * 32) / "note", 10, 0)
+    aged(tmp_path / "compiled" / "scratch-abc_1234" / "g.so", 7, 0)
     for name in ("notes.txt", "machine.json", "kernels/mine/file", "f.so"):
         aged(tmp_path / name, 10_000, 1000)
+    for folder, age in (
+        (f"compiled/{KEY}", 50),
+        (f"kernels/{'1' * 32}", 20),
+        (f"kernels/{'2' * 32}", 10),
+        (f"runs/{'a' * 32}", 30),
+        ("compiled/scratch-abc_1234", 0),
+    ):
+        os.utime(tmp_path / folder, (LONG_AGO - age, LONG_AGO - age))
     return tmp_path
 
 
 def held(cache: Path) -> list[str]:
-    return sorted(path.name for entry in cache_entries(cache) for path in entry.paths)
+    return sorted(entry.path.name for entry in cache_entries(cache))
 
 
 def test_entries_are_what_tcpx_wrote(cache: Path) -> None:
-    counts = {kind: sum(entry.kind is kind for entry in cache_entries(cache)) for kind in EntryKind}
-    assert counts == {EntryKind.COMPILED: 1, EntryKind.KERNEL: 2, EntryKind.RUN: 1, EntryKind.LEFT: 1}
-    (compiled,) = (entry for entry in cache_entries(cache) if entry.kind is EntryKind.COMPILED)
-    assert compiled.bytes == 1100
+    counts = Counter(entry.store.folder for entry in cache_entries(cache))
+    assert counts == {"compiled": 1, "kernels": 2, "runs": 1, "": 1}
+    (compiled,) = (entry for entry in cache_entries(cache) if entry.store is COMPILED)
+    assert compiled.bytes == 1100 + (cache / "compiled" / KEY).stat().st_size
     assert cache_entries(cache / "absent") == []
 
 
@@ -54,7 +61,7 @@ def test_what_was_used_least_recently_goes(cache: Path, monkeypatch: pytest.Monk
     new = cache / "kernels" / ("3" * 32)
     aged(new / "f.c", 500, 0)
     folder = new.stat().st_size
-    monkeypatch.setenv("TCPX_CACHE_LIMIT", str(3 * (500 + folder) + 10 + (7 + folder)))
+    monkeypatch.setenv("TCPX_CACHE_LIMIT", str(3 * (500 + folder) + (10 + folder) + (7 + folder)))
     keep_to_limit(cache, new)
     assert held(cache) == ["1" * 32, "2" * 32, "3" * 32, "a" * 32], "the library is the oldest; the rest of a process"
     monkeypatch.setenv("TCPX_CACHE_LIMIT", "1")
@@ -65,11 +72,25 @@ def test_what_was_used_least_recently_goes(cache: Path, monkeypatch: pytest.Monk
 
 def test_what_a_compiler_may_read_now_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCPX_CACHE_LIMIT", "1")
-    os.utime(cache / f"f-{KEY}.so")
-    scratch = cache / f"h-{KEY}-abcdefgh"
+    os.utime(cache / "compiled" / KEY)
+    scratch = cache / "compiled" / "scratch-abcdefgh"
     scratch.mkdir()
-    keep_to_limit(cache, cache / "written")
-    assert held(cache) == [f"f-{KEY}.c", f"f-{KEY}.so", scratch.name]
+    keep_to_limit(cache)
+    assert held(cache) == [KEY, scratch.name]
+
+
+def test_what_versions_before_left_counts_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
+    key = KEY[:24]
+    for name in (f"f-{key}.so", f"f-{key}.c", f"headers-{key}.h.gch", f"f-{key}-abc_1234/f.so", f"runs/{KEY}"):
+        aged(tmp_path / name, 100, 0)
+    os.utime(tmp_path / f"f-{key}-abc_1234", (LONG_AGO, LONG_AGO))
+    assert list(RUNS.found(KEY)) == []
+    assert len(cache_entries(tmp_path)) == 5
+    assert sum(entry.bytes for entry in cache_entries(tmp_path)) >= 500
+    monkeypatch.setenv("TCPX_CACHE_LIMIT", "1")
+    keep_to_limit(tmp_path)
+    assert cache_entries(tmp_path) == []
 
 
 @pytest.mark.parametrize(

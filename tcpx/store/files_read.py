@@ -1,5 +1,5 @@
-"""Which files a thread reads: those that `payload/text/file.py` opens, which reads all that payloads and schedules
-consist of."""
+"""Which files a thread reads, and what they were like: those that `payload/text/file.py` opens, which reads all that
+payloads and schedules consist of."""
 
 import os
 from collections.abc import Generator
@@ -9,13 +9,50 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tcpx.records import frozen
+
+
+@frozen
+class FileState:
+    """What a file was like; `place` is its path without links."""
+
+    path: str
+    place: str
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+    @property
+    def newest(self) -> int:
+        """When it last changed, in nanoseconds."""
+        return max(self.modified, self.changed)
+
+
+def stamp(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    """What tells a file from another one of its name: device, inode, size, and when content and inode changed."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def state_of(path: str | Path) -> FileState | None:
+    """What a file is like now; None where there is none."""
+    try:
+        return _state(str(path), os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def _state(path: str, status: os.stat_result) -> FileState:
+    return FileState(path, os.path.realpath(path), *stamp(status))
+
 
 @dataclass(slots=True)
 class FilesRead:
     """The files that were opened, each as it was then, the paths that may have led to others by links, and those where
     no file was found; all are absolute paths."""
 
-    opened: dict[str, os.stat_result] = field(default_factory=dict[str, os.stat_result])
+    opened: dict[str, FileState] = field(default_factory=dict[str, FileState])
     followed: set[str] = field(default_factory=set[str])
     missed: set[str] = field(default_factory=set[str])
 
@@ -37,7 +74,8 @@ def note_opened(path: str | Path, status: os.stat_result) -> None:
     """A file was opened; this was its status."""
     read = _READ.get()
     if read is not None:
-        read.opened.setdefault(os.path.abspath(path), status)
+        name = os.path.abspath(path)
+        read.opened.setdefault(name, _state(name, status))
 
 
 def note_followed(path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What was computed once, for all processes: ADR 0052."""
