@@ -30,12 +30,10 @@ from tcpx.payload.size_values import SizeValues
 from tcpx.processor import cpu_flags
 from tcpx.records import frozen
 from tcpx.store.files import read_sealed
-from tcpx.store.files_read import FilesRead, FileState, state_of
+from tcpx.store.files_read import FilesRead, FileState, stamp, state_of
 from tcpx.store.keys import key_of, own_code, own_schedules
 from tcpx.store.store import RUNS, use
 
-MOST_TRIES: Final = 5
-"""Of a note, while others write the same kernel."""
 _NOTE: Final = "note"
 TICK: Final = 2_000_000_000
 """Nanoseconds in which a file may change twice without its times telling."""
@@ -62,9 +60,9 @@ class _Note:
     facts: KernelFacts
     files: tuple[FileState, ...]
     missing: tuple[str, ...]
-    library: str
-    constants: str
-    entry: str
+    library: Path
+    constants: Path
+    entry: Path
 
     def holds(self, given: Mapping[str, str], sizes: SizeValues) -> bool:
         """Whether everything is as it was, for these files of inputs by name and these sizes."""
@@ -80,7 +78,7 @@ class _Note:
     def kernel(self) -> Callable[..., Result]:
         """The kernel, whose constants are mapped. Raises CompileError and OSError where that cannot be."""
         signature = self.facts.signature
-        library = Library(Path(self.library), [signature])
+        library = Library(self.library, [signature])
         is_there = signature.constants_bytes > 0
         constants: Bytes = np.memmap(self.constants, np.uint8, "r") if is_there else np.empty(0, np.uint8)
         call = library.wrapper(signature, constants).call
@@ -95,8 +93,8 @@ class Request:
         self._started = time.time_ns()
         code = [(path, os.stat(path)) for path in (*own_code(), *own_schedules())]
         self._newest = max(max(status.st_mtime_ns, status.st_ctime_ns) for _, status in code)
-        states = [(path, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in code]
-        self._key = key_of(repr(words), sorted(cpu_flags()), this_machine(), find_compiler(), states)
+        states = [(path, *stamp(status)) for path, status in code]
+        self._key = key_of(words, sorted(cpu_flags()), this_machine(), find_compiler(), states)
 
     def found(self, given: Mapping[str, str], sizes: SizeValues) -> tuple[Callable[..., Result], KernelFacts] | None:
         """The kernel of a run before, for these files of inputs by name and these sizes, if nothing has changed
@@ -109,7 +107,7 @@ class Request:
                 kernel = note.kernel()
             except (CompileError, OSError):  # of another machine, or taken out just now
                 continue
-            use(folder, Path(note.entry), Path(note.library).parent)
+            use(folder, note.entry, note.library.parent)
             return kernel, note.facts
         return None
 
@@ -125,21 +123,15 @@ class Request:
         if None in others or newest > self._started - TICK:
             return
         facts = replace(facts, values={key: os.path.abspath(path) for key, path in facts.values.items()})
-        for _ in range(MOST_TRIES):
-            files = [state for state in map(state_of, kernel) if state is not None]
-            if len(files) < len(kernel) or any(state_of(state.path) != state for state in sources):
-                return
-            note = _Note(
-                facts, (*sources, *files), tuple(sorted(read.missed)), str(library), str(constants), str(entry)
-            )
-            try:
-                RUNS.put(self._key, {}, {_NOTE: pickle.dumps(note)}, [entry, library.parent])
-            except OSError as error:
-                found = error.strerror or str(error)
-                warnings.warn(f"the run is not noted for other processes: {found}", RuntimeWarning, stacklevel=2)
-                return
-            if all(state_of(state.path) == state for state in files):
-                return
+        files = [state for state in map(state_of, kernel) if state is not None]
+        if len(files) < len(kernel) or any(state_of(state.path) != state for state in sources):
+            return
+        note = _Note(facts, (*sources, *files), tuple(sorted(read.missed)), library, constants, entry)
+        try:
+            RUNS.put(self._key, {}, {_NOTE: pickle.dumps(note)}, [entry, library.parent])
+        except OSError as error:
+            found = error.strerror or str(error)
+            warnings.warn(f"the run is not noted for other processes: {found}", RuntimeWarning, stacklevel=2)
 
 
 def _packages() -> Iterable[str]:

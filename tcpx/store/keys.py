@@ -25,14 +25,16 @@ def key_of(*words: object) -> str:
     """The key of what these words decide: texts and bytes as they are, all else as `repr` shows it."""
     digest = hashlib.sha256()
     for word in words:
-        content = word if isinstance(word, bytes) else _text(word).encode(errors="surrogatepass")
+        match word:
+            case bytes():
+                content = word
+            case str():
+                content = word.encode(errors="surrogatepass")
+            case _:
+                content = repr(word).encode()
         digest.update(b"%d:" % len(content))
         digest.update(content)
     return digest.hexdigest()[:DIGITS]
-
-
-def _text(word: object) -> str:
-    return word if isinstance(word, str) else repr(word)
 
 
 def own_code() -> Iterator[str]:
@@ -48,7 +50,7 @@ def own_schedules() -> Iterator[str]:
 @lru_cache(maxsize=1)
 def own_code_key() -> str:
     """The code of tcpx by content."""
-    return key_of(*(word for path in own_code() for word in (os.path.relpath(path, PACKAGE), Path(path).read_bytes())))
+    return key_of(*(word for path in own_code() for word in (path.removeprefix(str(PACKAGE)), Path(path).read_bytes())))
 
 
 def version_of(*sources: Path) -> str:
@@ -59,7 +61,7 @@ def version_of(*sources: Path) -> str:
 
 def _below(folder: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
         yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(suffixes))
 
 

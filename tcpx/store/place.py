@@ -67,9 +67,9 @@ def build_directories() -> Iterator[Path]:
         fault = _distrust(directory)
         if not fault:
             yield directory
-            fault = _unwritable(directory)
-            if not fault:
+            if os.access(directory, os.W_OK | os.X_OK):
                 return
+            fault = "a directory that cannot be written to"
     if is_chosen:
         raise no_place(directory, fault)
     private = _private_directory()
@@ -89,10 +89,6 @@ def _distrust(directory: Path) -> str:
     if status.st_uid not in (os.geteuid(), 0):
         return "a directory of another user"
     return ""
-
-
-def _unwritable(directory: Path) -> str:
-    return "" if os.access(directory, os.W_OK | os.X_OK) else "a directory that cannot be written to"
 
 
 def _private_directory() -> Path:

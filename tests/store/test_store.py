@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tcpx.payload.diagnostics import CompileError
+from tcpx.store.files import read_sealed
+from tcpx.store.files_read import stamp
+from tcpx.store.keys import key_of
 from tcpx.store.store import COMPILED, DEFAULT_LIMIT, RUNS, cache_entries, cache_limit, keep_to_limit
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -91,6 +95,51 @@ def test_what_versions_before_left_counts_and_goes(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("TCPX_CACHE_LIMIT", "1")
     keep_to_limit(tmp_path)
     assert cache_entries(tmp_path) == []
+
+
+def test_a_file_of_another_key_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
+    entry = COMPILED.put(KEY, {"f.c": b"text"}, {"f.so": b"library"})
+    assert COMPILED.intact(KEY, "f.so") == entry / "f.so"
+    assert read_sealed(entry / "f.so", KEY) == b"library"
+    other = KEY[::-1]
+    entry.rename(entry.with_name(other))
+    assert COMPILED.intact(KEY, "f.so") is None
+    assert COMPILED.intact(other, "f.so") is None
+    assert COMPILED.put(other, {}, {"f.so": b"other"}).name == other
+    assert COMPILED.intact(other, "f.so") == entry.with_name(other) / "f.so"
+
+
+def test_looking_says_that_an_entry_is_used_and_touches_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
+    entry = COMPILED.put(KEY, {}, {"f.so": b"library"})
+    os.utime(entry, (1000, 1000))
+    before = stamp((entry / "f.so").stat())
+    assert COMPILED.intact(KEY, "f.so") is not None
+    assert entry.stat().st_mtime > 1000
+    assert stamp((entry / "f.so").stat()) == before
+
+
+def test_threads_that_write_an_entry_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks meanwhile finds nothing, or all of it."""
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
+    content = bytes(100_000)
+
+    def write(_: int) -> bool:
+        entry = RUNS.put(KEY, {}, {"note": content})
+        return read_sealed(entry / "note", KEY) == content
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(write, range(64)))
+    assert [path.name for path in (tmp_path / "runs" / KEY).iterdir()] == ["note"]
+
+
+def test_keys_tell_words_from_one_another() -> None:
+    words = [("ab", "c"), ("a", "bc"), ("abc",), (b"ab", "d"), (("ab", "c"),), ("ab", "c", ())]
+    assert len({key_of(*each) for each in words}) == len(words)
+    assert key_of("\udcff") != key_of("\udcfe"), "a name of a file that is no text"
 
 
 @pytest.mark.parametrize(
