@@ -83,8 +83,9 @@ def build_library(
 ) -> Path:
     """The path of a shared library with this C, compiled unless the cache has it. Raises CompileError.
 
-    `parts` are further files, by name. Each is compiled by itself, as many at once as there are processors, and kept by
-    what is in it; `targets` are those of parts that have one of their own. `link` are words for the linker.
+    `parts` are further files, by name. Each is compiled by itself, as many at once as there are processors, the longest
+    first, and kept by what is in it; `targets` are those of parts that have one of their own. `link` are words for the
+    linker.
     """
     compiler, flags, link = find_compiler(), compiler_flags(target, threads), linked_with(link)
     if not parts:
@@ -101,6 +102,7 @@ def build_library(
         text, stem, own = file
         return _build(text, compiler, (*own, _OBJECT), stem, ".o")
 
+    files.sort(key=lambda file: len(file[0]), reverse=True)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         objects = list(pool.map(compiled, files))
         for _ in files:  # whoever keeps the cache to its limit removes old ones

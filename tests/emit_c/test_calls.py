@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 import tcpx
 from tcpx.payload.text.parser import parse
 from tcpx.transform.language.loader import Program
+from tests.emit_c.test_driver import fake_compiler
 from tests.optional_tools import compilers
 
 PLAIN = tcpx.parse_schedule("language 1\nschedule s(root: func) { optional canonicalize(root) }")
@@ -272,6 +275,45 @@ def test_one_file_for_each_function(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     again = {path: path.stat().st_mtime_ns for path in tmp_path.glob("compiled/*/*.o")}
     assert len(again) == 4
     assert objects.items() <= again.items()
+
+
+TILED = """language 1
+schedule s(root: func) {
+  let e = match one exp in root
+  tile(e, [d0: SIZE])
+}"""
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """What the compiler was asked for since the last look: the files, `link` among them for a library."""
+    log = tmp_path / "log"
+    log.touch()
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("CC", str(fake_compiler(tmp_path / "cc", f'echo "$*" >> {log}\nexec gcc "$@"')))
+
+    def asked() -> list[str]:
+        calls = [line for line in log.read_text().splitlines() if "--version" not in line]
+        log.write_text("")
+        names = [re.findall(r"/(\w+)-\w+\.o(?= )", line) for line in calls]
+        return sorted("link" if len(found) > 1 else "".join(found) for found in names)
+
+    return asked
+
+
+def test_a_change_of_one_function_compiles_that_one(compiled: Callable[[], list[str]]) -> None:
+    before = parse(STATEFUL)
+    tcpx.compile(before, PLAIN, target="generic")
+    assert compiled() == ["block", "link", "main_", "twice"]
+    edited = parse(STATEFUL.replace("tcp.exp(", "tcp.tanh("))
+    check(edited, tcpx.compile(edited, PLAIN, target="generic"), M=3, P=2)
+    assert compiled() == ["link", "twice"]
+    for size, wanted in (("4", ["link", "main_", "twice"]), ("3", ["link", "twice"])):
+        tiled = tcpx.compile(before, tcpx.parse_schedule(TILED.replace("SIZE", size)), target="generic")
+        assert compiled() == wanted, "the first caller is compiled where it places other memory"
+        check(before, tiled, M=9, P=2)
+    tcpx.compile(before, PLAIN, target="generic")
+    assert compiled() == [], "as it was"
 
 
 @pytest.mark.parametrize("compiler", compilers())
