@@ -295,7 +295,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], li
     def asked() -> list[str]:
         calls = [line for line in log.read_text().splitlines() if "--version" not in line]
         log.write_text("")
-        names = [re.findall(r"/(\w+)-\w+\.o(?= )", line) for line in calls]
+        names = [re.findall(r"/(\w+)\.o(?= )", line) for line in calls]
         return sorted("link" if len(found) > 1 else "".join(found) for found in names)
 
     return asked
