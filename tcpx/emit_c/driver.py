@@ -102,7 +102,7 @@ def build_library(
         text, stem, own = file
         return _build(text, compiler, (*own, _OBJECT), stem, ".o")
 
-    files.sort(key=lambda file: len(file[0]), reverse=True)
+    files = sorted(files, key=lambda file: len(file[0]), reverse=True)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         objects = list(pool.map(compiled, files))
         for _ in files:  # whoever keeps the cache to its limit removes old ones

@@ -43,7 +43,7 @@ def specialize_when(
     Predicates are tried in order. With a `failure` there is no version for the rest: the function asserts that one of
     the predicates holds. Every version is a copy of the ops, the last one the ops themselves; copy paths get a new
     split with sides `when 0`, `when 1`, ..., `else`. What a predicate says about sizes in its version, and
-    its opposite in the following ones, is found where it is needed (`payload/facts.py`): no type changes.
+    its opposite in the following ones, is found where it is needed (`payload/contexts.py`): no type changes.
     """
     rewriter = ctx.rewriter
     origins = {origin: op for op in targets for origin in op.origins}
