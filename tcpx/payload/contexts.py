@@ -1,4 +1,4 @@
-"""What is known of sizes where an operation stands: the conditions of the branches aaround it, and what its function
+"""What is known of sizes where an operation stands: the conditions of the branches around it, and what its function
 demands."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tcpx.payload.sizes.context import EMPTY, Context
 from tcpx.payload.sizes.expressions import Dim, Symbol, Var
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.substitution import with_facts
-from tcpx.payload.sizes.traversal import as_symbol, symbols
+from tcpx.payload.sizes.traversal import symbols
 
 REMEMBERED: Final = 2**10
 """Branches within branches whose contexts are remembered."""
@@ -30,13 +30,9 @@ def foreign_symbols(d: Dim, op: Operation) -> list[str]:
     func = op.func
     if func is None or func.module is None or len(func.module.funcs) < 2:
         return []
-    context, found = context_at(op), list[str]()
-    declared = {symbol.name: symbol for symbol in func.symbols}
-    for symbol in symbols(d):
-        known = as_symbol(context.attach(declared[symbol.name].size())) if symbol.name in declared else None
-        if known is None or _says_more(symbol, known):
-            found.append(symbol.name)
-    return found
+    declared, here = {symbol.name: symbol for symbol in func.symbols}, context_at(op).names
+    known = {name: here.get(name, symbol) for name, symbol in declared.items()}
+    return [s.name for s in symbols(d) if s.name not in known or _says_more(s, known[s.name])]
 
 
 def _says_more(symbol: Symbol, known: Symbol) -> bool:
@@ -67,15 +63,19 @@ def context_if(op: Operation, also: Sequence[Predicate]) -> Context:
 
 def context_in_iterations(op: Operation) -> Context:
     """What holds where an operation stands, with what it says that all loops around it have an iteration."""
-    loops = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
-    return Context([*_branch_conditions(op), *(Predicate.of("<", var.lower, var.upper) for var in loops)])
+    running = [Predicate.of("<", var.lower, var.upper) for var in variables_around(op)]
+    return Context([*_branch_conditions(op), *running])
 
 
 def is_unreachable(op: Operation) -> bool:
-    """Whether a loop round an operation has no iteration where the branches around the operation hold."""
+    """Whether a loop around an operation has no iteration where the branches around the operation hold."""
     here = context_at(op)
-    loops = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
-    return any(here.decide(Predicate.of("<", var.lower, var.upper)) is False for var in loops)
+    return any(here.decide(Predicate.of("<", var.lower, var.upper)) is False for var in variables_around(op))
+
+
+def variables_around(op: Operation) -> list[Var]:
+    """The variables of the loops around an operation, innermost first."""
+    return [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
 
 
 def context_in(conditional: Operation, region: int) -> Context:

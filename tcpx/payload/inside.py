@@ -7,7 +7,7 @@ This is asked once, of a payload that is read. What a schedule makes of it is pr
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tcpx.payload.contexts import context_at, context_if
+from tcpx.payload.contexts import context_at, context_if, variables_around
 from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.assertion import Assert
@@ -100,8 +100,7 @@ def _in_iterations(op: OnSubset, idle: Loop | None) -> Substitution:
 
 def _running(op: OnSubset, idle: Loop | None) -> Sequence[Var]:
     """The variables of the loops round an operation, innermost first, but for one that may be `idle`."""
-    found = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
-    return [var for var in found if idle is None or var.name != idle.var.name]
+    return [var for var in variables_around(op) if idle is None or var.name != idle.var.name]
 
 
 def _needs(places: Places, holds: Callable[[Predicate], bool]) -> Sequence[Sequence[Predicate]]:

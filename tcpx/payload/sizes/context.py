@@ -227,7 +227,7 @@ def _arguments(size: Dim) -> Sequence[Dim]:
 
 def _rounded(size: Dim) -> Dim:
     """The size without what is left of it by a divisor of its remainders: at least 0 where the size is."""
-    rests = [atoms[0] for atoms, _ in size.terms if len(atoms) == 1] if isinstance(size, Size) else []
+    rests = [factors[0] for factors, _ in size.terms if len(factors) == 1] if isinstance(size, Size) else []
     for divisor in dict.fromkeys(rest.rhs for rest in rests if isinstance(rest, Mod) and isinstance(rest.rhs, int)):
         constant = _constant_beside_multiples(size, divisor)
         if constant is not None:
