@@ -8,7 +8,7 @@ from tcpx.interp import AttemptKey, ParamValue, Run, StepHook, left_as_it_is, re
 from tcpx.interp.engine import check_threads
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, VerifyError
 from tcpx.payload.extents import extent_assertions
-from tcpx.payload.ir import CloneMap, FuncOp, Module
+from tcpx.payload.ir import CloneMap, FuncOp, Module, written_at
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target, target_at
@@ -141,7 +141,7 @@ def run_and_lower(
 def _refused(run: Run, why: Diagnostic) -> dict[AttemptKey, Diagnostic]:
     """The attempts of a run in whose steps an operation that could not be lowered was made or changed, with remarks;
     all of them where none is found. An attempt whose knobs were set is no such one."""
-    steps = {step for op in run.module.walk() if why.payload in (op.location, op.written_at) for step in op.steps}
+    steps = {step for op in run.module.walk() if why.payload in (op.location, written_at(op)) for step in op.steps}
     attempts = [a for a in run.trace.attempts if not a.overridden]
     those = [a for a in attempts if why.payload is not None and steps.intersection(range(a.first, a.last + 1))]
     return {a.key: left_as_it_is(a.label, a.place, why) for a in those or attempts}

@@ -15,6 +15,7 @@ from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.structure import fingerprint
+from tcpx.payload.traits.constant import Constant
 from tcpx.records import frozen
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.convex import gathered
@@ -142,7 +143,9 @@ class _Cut:
         """The functions by structure, and by which arguments are constants."""
         found: dict[tuple[str, tuple[bool, ...]], list[Call]] = {}
         for call in self.calls:
-            fixed = tuple(value.defining_op is not None and value.defining_op.is_fixed for value in call.operands)
+            fixed = tuple(
+                value.defining_op is not None and Constant.of(value.defining_op) is not None for value in call.operands
+            )
             found.setdefault((fingerprint(call.called), fixed), []).append(call)
         return [_Equal(self.module, tuple(calls)) for calls in found.values()]
 

@@ -23,6 +23,8 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.runs import executions
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import f32
 from tcpx.payload.value_ranges import RANGES, declared_ranges, range_entries
 from tcpx.payload.verifier import verify_module
@@ -281,10 +283,10 @@ def calls_of(func: FuncOp, sizes: Mapping[str, int]) -> Counter[tuple[FuncOp, Si
     start of the loop."""
     found: Counter[tuple[FuncOp, Sizes]] = Counter()
     for call, known, _ in executions(func.body, sizes):
-        if call.callee is not None:
-            passed = {symbol.name: evaluate(dim, known) for symbol, dim in call.binding.items()}
-            found[call.callee, tuple(passed.items())] += 1
-            found += calls_of(call.callee, passed)
+        if (called := Calling(call).callee) is not None:
+            passed = {symbol.name: evaluate(dim, known) for symbol, dim in Calling(call).binding.items()}
+            found[called, tuple(passed.items())] += 1
+            found += calls_of(called, passed)
     return found
 
 
@@ -304,7 +306,7 @@ class CameUp:
     def note_call(self, call: Operation) -> None:
         """A call of it, or of a function that is equal."""
         made = enumerate(value.defining_op for value in call.operands)
-        held = {k: op.clone(CloneMap(), str) for k, op in made if op is not None and op.is_fixed}
+        held = {k: op.clone(CloneMap(), str) for k, op in made if op is not None and Constant.of(op) is not None}
         self.calls.setdefault(call, held)
 
     @property
@@ -351,7 +353,7 @@ class CameUp:
             made.remove(other)
         for call in calls if inlined else ():
             inline(rewriter, call)
-        used = {op.stored_array for op in made.walk()}
+        used = {Constant(op).stored_array for op in made.walk()}
         for stored in [held for held in made.constants if held not in used]:
             made.constants.remove(stored)
         verify_module(made)
@@ -364,7 +366,7 @@ def _has_loops(module: Module) -> bool:
 
 def _copied(module: Module, op: Operation, number: int, scheduled: Module) -> Operation:
     """A constant; of a copy, with its rows in another order, so that it lies elsewhere in memory."""
-    name = op.stored_array
+    name = Constant(op).stored_array
     array = scheduled.constants.get(name) if name is not None else None
     if name is None or array is None:
         return op.clone(CloneMap(), str)
@@ -376,7 +378,8 @@ def _copied(module: Module, op: Operation, number: int, scheduled: Module) -> Op
 
 def _bytes(op: Operation, module: Module) -> int:
     """Of a constant that is stored."""
-    header = module.constants.header(op.stored_array) if op.stored_array is not None else None
+    name = Constant(op).stored_array
+    header = module.constants.header(name) if name is not None else None
     return prod(header.shape) * header.dtype.itemsize if header is not None else 0
 
 

@@ -73,14 +73,14 @@ def _page(name: str, only_transforms: bool) -> str:
 
 def _operation_page(opcode: str) -> str:
     operation = tcpx.ops()[opcode]
-    names = [f"%{name}" for name in operation.operand_names]
-    names += [f"[{name} = %{name}]" for name in operation.named_operands]
-    if operation.optional_operand:
-        names.append(f"[%{operation.optional_operand}]")
-    if operation.variadic:
+    names = [f"%{name}" for name in operation.signature.operand_names]
+    names += [f"[{name} = %{name}]" for name in operation.signature.named_operands]
+    if operation.signature.optional_operand:
+        names.append(f"[%{operation.signature.optional_operand}]")
+    if operation.signature.variadic:
         names.append("..")
     lines = [f"{opcode}({', '.join(names)})", indent(_doc(operation), "  ")]
-    for field in operation.attribute_fields:
+    for field in operation.signature.attribute_fields:
         lines.append(f"  {field.key}: {field.required}" + ("" if not field.default else f" (else {field.default})"))
     if operation.class_name:
         lines.append(f"  in the operation tree: {operation.class_name}")

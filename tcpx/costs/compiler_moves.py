@@ -12,6 +12,7 @@ from tcpx.payload.ops.memory import memory_of
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.sizes import Size, evaluate
 from tcpx.payload.sizes.traversal import variables
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import BufferType
 from tcpx.target import Target
 
@@ -47,7 +48,7 @@ def kept_in_registers(loop: Loop, target: Target, sizes: Mapping[str, int]) -> M
 def _accesses(loop: Loop) -> list[Operation]:
     """What accesses memory; what has regions, or calls, may."""
     ops = [op for op in loop.body.ops if not isinstance(op, StYield)]
-    return [op for op in ops if isinstance(op, OnSubset) or op.regions or op.callee is not None]
+    return [op for op in ops if isinstance(op, OnSubset) or op.regions or Calling(op).callee is not None]
 
 
 def _space(memory: Value) -> str:

@@ -14,6 +14,7 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import VectorType, dtype_of
 
 _FUNCTION: Final = re.compile(r"([a-z_0-9]+)\(")
@@ -37,7 +38,9 @@ def compiled_lanes(run: Run, trips: tuple[Trip, ...]) -> int:
     """How many iterations of the innermost loop of a run, or of the loop round it, the C compiler computes at once;
     `trips` are its loops in the order in which the compiler has them."""
     loop = run.loop
-    if loop is None or any(op.regions or isinstance(op, Bind) or op.callee is not None for op in loop.body.ops):
+    if loop is None or any(
+        op.regions or isinstance(op, Bind) or Calling(op).callee is not None for op in loop.body.ops
+    ):
         return 1
     typed = (op for op in run.ops if not isinstance(op, StYield) and (op.results or op.operands))
     lanes = run.target.vector_bits // max(map(_bits, typed), default=run.target.vector_bits)

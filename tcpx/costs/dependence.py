@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value, parent_op
 from tcpx.payload.ops.gml_st import Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import Copy, View, memory_of
@@ -15,6 +15,8 @@ from tcpx.payload.ops.vector import Write
 from tcpx.payload.sizes.expressions import Dim, Size
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.traversal import variables
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import BufferType
 
 NUMBERS: Final = 0
@@ -144,8 +146,8 @@ class Dependence:
                 self._loop(op, around)
             elif isinstance(op, Bind):
                 self._add(op.var.name, _all_sources(op.operands), around)
-            elif op.callee is not None:
-                self._call(op, op.callee, around)
+            elif (called := Calling(op).callee) is not None:
+                self._call(op, called, around)
             elif op.regions:
                 for region in op.regions:
                     self._block(region, around)
@@ -174,9 +176,10 @@ class Dependence:
         if not op.results:
             return
         origin, sources = NUMBERS, list[Key]()
-        if op.stored_array is None:
+        stored = Constant(op).stored_array
+        if stored is None:
             sources += _all_sources(op.operands)
-        elif not self._are_positions(op.stored_array):
+        elif not self._are_positions(stored):
             origin = ARRAYS
         if isinstance(op, OnSubset):
             keys, bits = self._place(op)
@@ -190,7 +193,7 @@ class Dependence:
             self._add(result, sources, around, origin)
 
     def _yield(self, op: StYield, around: int) -> None:
-        loop = op.parent_op
+        loop = parent_op(op)
         if not isinstance(loop, Loop):
             return
         for value in op.operands[1:]:
@@ -246,7 +249,7 @@ def _all_sources(values: Iterable[Value]) -> list[Key]:
 
 def _is_opaque(op: Operation) -> bool:
     """Whether an operation may write all that it is given: another's kernel."""
-    return op.work != 0 and not isinstance(op, Copy) and op.callee is None
+    return Calling(op).work != 0 and not isinstance(op, Copy) and Calling(op).callee is None
 
 
 def _names_in(op: Operation) -> set[str]:
@@ -274,7 +277,7 @@ def _carried_buffers(func: FuncOp) -> set[tuple[Value, str]]:
                 for k, (value, _) in enumerate(op.accesses):
                     memory, is_written = memory_of(value), isinstance(op, Write) or (isinstance(op, Copy) and k == 1)
                     inner[memory] = (not is_written, is_written)
-            elif op.callee is not None:
+            elif Calling(op).callee is not None:
                 inner = {memory_of(v): (True, True) for v in op.operands if isinstance(v.type, BufferType)}
             for region in op.regions:
                 for memory, (is_read, is_written) in visit(region).items():

@@ -10,7 +10,7 @@ from typing import Self
 from tcpx.costs.operations import Operations
 from tcpx.costs.visits import Run
 from tcpx.costs.work import Account, Asked, Issued, Owners, Place, account, issued_by, owners_of
-from tcpx.payload.ir import FuncOp, Module
+from tcpx.payload.ir import FuncOp, Module, parent_op, written_at
 from tcpx.records import frozen
 from tcpx.transform.partition import signature
 
@@ -29,7 +29,7 @@ class PayloadPlaces:
     def of(cls, payload: Module) -> Self:
         """Those of a payload, of which kernels are made, or of copies of it."""
         funcs = payload.reached(payload.main)
-        numbered = tuple(op.written_at for op in payload.walk())  # as origins are
+        numbered = tuple(written_at(op) for op in payload.walk())  # as origins are
         return cls(numbered, _readers(funcs), _equals(funcs), owners_of(payload.funcs.values()))
 
     def account(self, asked: Asked, kernel: Sequence[Run]) -> Account:
@@ -64,7 +64,7 @@ class _Forwarding:
         """By place, those of the operations that have its origins."""
         for op in (op for run in kernel for op in run.ops):
             for origin in (origin for origin in op.origins if origin < len(places.numbered)):
-                at = places.bodies.get(op.written_at, op.written_at)
+                at = places.bodies.get(written_at(op), written_at(op))
                 self.continued[places.numbered[origin]][at] = None
         self.found: dict[Place, Operations] = defaultdict(Operations)
 
@@ -108,9 +108,9 @@ def _readers(funcs: Iterable[FuncOp]) -> Mapping[Place, Sequence[Place]]:
     for op in (op for func in funcs for op in func.walk()):
         for value in op.operands:
             if value.defining_op is not None:
-                found[value.defining_op.written_at][op.written_at] = None
-        if op.is_terminator and op.parent_op is not None:
-            found[op.written_at][op.parent_op.written_at] = None
+                found[written_at(value.defining_op)][written_at(op)] = None
+        if op.is_terminator and parent_op(op) is not None:
+            found[written_at(op)][written_at(parent_op(op))] = None
     return {place: list(readers) for place, readers in found.items()}
 
 
@@ -119,6 +119,6 @@ def _equals(funcs: Iterable[FuncOp]) -> Mapping[Place, Sequence[Place]]:
     alike: dict[object, dict[Place, None]] = defaultdict(dict)
     for op in (op for func in funcs for op in func.body.ops if op.operands):
         operands = tuple(str(value.type) for value in op.operands)
-        alike[signature(op), operands][op.written_at] = None
+        alike[signature(op), operands][written_at(op)] = None
     groups = [list(places) for places in alike.values() if len(places) > 1]
     return {place: [other for other in places if other != place] for places in groups for place in places}

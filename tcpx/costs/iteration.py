@@ -27,6 +27,7 @@ from tcpx.payload.ops.memory import At
 from tcpx.payload.runs import bound
 from tcpx.payload.sizes import Dim, Size, evaluate, to_text, variables
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import BufferType, VectorType, dtype_of
 from tcpx.target import InstructionRow, Target
 
@@ -135,10 +136,10 @@ class _Iteration:
                     self._row(op, sizes)
                 case At():
                     self._scalar("alu", len(op.operands) - 1)
-                case OnSubset() if op.work != 0:
-                    self._copied(evaluate(op.work, sizes), op)
-                case _ if op.work != 0:
-                    self._opaque(evaluate(op.work, sizes))
+                case OnSubset() if Calling(op).work != 0:
+                    self._copied(evaluate(Calling(op).work, sizes), op)
+                case _ if Calling(op).work != 0:
+                    self._opaque(evaluate(Calling(op).work, sizes))
                 case _:
                     continue
 

@@ -17,6 +17,7 @@ from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import TensorType, VectorType
 from tcpx.records import frozen
 from tcpx.target import Target, target_at
@@ -71,8 +72,13 @@ def statement_traffic(
                     sizes = bound(op, sizes)
                 case Conditional():
                     visit(taken(op, sizes, own), name, own, sizes)
-                case _ if op.callee is not None:
-                    visit(op.callee.body, op.callee.name, target_at(op.callee, target), sizes_in_callee(op, sizes))
+                case _ if (called := Calling(op).callee) is not None:
+                    visit(
+                        called.body,
+                        called.name,
+                        target_at(called, target),
+                        sizes_in_callee(op, sizes),
+                    )
                 case Loop():
                     walk = _Walk(target, own, threads, Sites())
                     walk.loop(op, sizes, ())
@@ -110,14 +116,14 @@ class _Walk:
                 case OnSubset():
                     for value, tile in op.accesses:
                         self.sites.note(op.parent, value, tile, trips, sizes)
-                    accesses += 1 if op.work == 0 else 0
-                    nested += evaluate(op.work, sizes) * ACCESS / self.target.lanes("f32")
-                case _ if op.callee is not None:
-                    caller, self.target = self.target, target_at(op.callee, self.kernel)
-                    nested += self.block(op.callee.body, sizes_in_callee(op, sizes), trips)
+                    accesses += 1 if Calling(op).work == 0 else 0
+                    nested += evaluate(Calling(op).work, sizes) * ACCESS / self.target.lanes("f32")
+                case _ if (called := Calling(op).callee) is not None:
+                    caller, self.target = self.target, target_at(called, self.kernel)
+                    nested += self.block(called.body, sizes_in_callee(op, sizes), trips)
                     self.target = caller
-                case _ if op.work != 0:
-                    nested += evaluate(op.work, sizes) / self.target.lanes("f32")
+                case _ if Calling(op).work != 0:
+                    nested += evaluate(Calling(op).work, sizes) / self.target.lanes("f32")
                 case _ if op.regions:
                     nested += sum(self.block(region, sizes, trips) for region in op.regions)
                 case _:

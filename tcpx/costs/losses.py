@@ -14,12 +14,13 @@ from tcpx.costs.statement_times import StatementTime, TimedRun, most_iterations
 from tcpx.costs.visits import Run
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Elementwise
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Operation, Value, written_at
 from tcpx.payload.ops.gml_st import Loop, OnSubset, StYield
 from tcpx.payload.ops.memory import Copy
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Gather, Insert, Read, Write
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import VectorType, dtype_of
 from tcpx.transform.vectors.literals import is_splat
 
@@ -130,7 +131,7 @@ class _Block:
     def add(self, op: Operation, run: Run, origin: int, *, is_moved: bool) -> None:
         """Count an instruction; `is_moved` says that the C compiler moves it out of the innermost loop, whose cycles do
         not have it."""
-        slots, place = _slots(op, run), op.written_at
+        slots, place = _slots(op, run), written_at(op)
         self.slots += slots
         self.has_inserts |= isinstance(op, Insert)
         if op.results and not isinstance(op, OnSubset) and not isinstance(op.results[0].type, VectorType):
@@ -210,7 +211,7 @@ def _add(timed: TimedRun, losses: Losses, origins: Dependence) -> None:
             what = "waits" if is_scan(run) and found.latency > found.throughput else what
             losses.lose(what, place, (now - after) * times * part / total)
     elif found.latency > found.throughput:
-        losses.lose("waits", run.ops[0].written_at, (now - after) * times)
+        losses.lose("waits", written_at(run.ops[0]), (now - after) * times)
     _count_lanes(run, losses)
     busy = 0.0 if block.is_copy else max(found.compute_cycles, found.divider_cycles)
     losses.arithmetic += min(after, busy) * times
@@ -245,13 +246,13 @@ def _lose_parts(block: _Block, timed: TimedRun, losses: Losses, origins: Depende
         else:
             losses.lose("filler", place, now * times * slots / (block.without_reads + block.reads))
     if found.spilled and run.ops:
-        losses.lose("spills", run.ops[0].written_at, (now - found.without_spills) * times)
+        losses.lose("spills", written_at(run.ops[0]), (now - found.without_spills) * times)
     for place, count in block.divided.items():
         losses.lose("divisions", place, (now - found.without_divider(count / block.slow)) * times)
     loops = [(origins.bit(trip.name), most_iterations(trip, run)) for trip in run.trips if not _is_hoisted(trip, run)]
     repeats = prod(count for bit, count in loops if not block.origin & bit)
     if repeats > 1 and run.ops:
-        losses.lose("repeated", run.ops[0].written_at, now * times * (1 - 1 / repeats))
+        losses.lose("repeated", written_at(run.ops[0]), now * times * (1 - 1 / repeats))
         return
     is_moved = run.loop is not None and len(loops) == len(run.trips) and not stores_anywhere(run.loop, run.target)
     for (place, origin, is_always_run), slots in block.repeated.items():
@@ -333,7 +334,7 @@ def _slots(op: Operation, run: Run) -> float:
     if row is not None:
         found = 0.0 if row == _LITERAL else row_uses(run.target).weight(run.target.row(str(row)))
         return max(found, _LEAST)
-    return evaluate(op.work, run.sizes) / run.target.lanes("f32")
+    return evaluate(Calling(op).work, run.sizes) / run.target.lanes("f32")
 
 
 def lanes_of(value: Value) -> int:

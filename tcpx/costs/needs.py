@@ -14,6 +14,8 @@ from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.sizes import Dim, evaluate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import shape_of
 
 MOST_BOXES: Final = 8
@@ -69,7 +71,7 @@ class _Needs:
     def visit(self, op: Operation) -> None:
         """What an operation reads for what is needed of its results."""
         boxes = [list(self._boxes.get(value, ())) for value in op.results]
-        if not isinstance(op, Tileable) or op.callee is not None:
+        if not isinstance(op, Tileable) or Calling(op).callee is not None:
             self._all(value for inner in op.walk() for value in inner.operands if value in self.known)
         elif (shown := self._shown(op, boxes)) is not None:
             for operand, box in shown:
@@ -90,7 +92,7 @@ class _Needs:
             if any(along.chosen is not None for along in box):
                 return None
             firsts, numbers = tuple(along.first for along in box), tuple(along.number for along in box)
-            pieces = op.pieces(Tile(firsts, numbers, tuple(along.step for along in box)))
+            pieces = Shown(op).pieces(Tile(firsts, numbers, tuple(along.step for along in box)))
             if pieces is None:
                 return None
             for piece in pieces:

@@ -19,6 +19,7 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.vector import Write
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.traits.call import Calling
 from tcpx.records import frozen
 from tcpx.target import Target, target_at
 from tcpx.target.calibration import RATED_VECTORS
@@ -102,10 +103,10 @@ def _nests(
                 sizes = bound(op, sizes)
             case Conditional():
                 yield from _nests(taken(op, sizes, own), name, kernel, own, threads, sizes)
-            case _ if op.callee is not None:
-                target = target_at(op.callee, kernel)
+            case _ if (called := Calling(op).callee) is not None:
+                target = target_at(called, kernel)
                 inner = sizes_in_callee(op, sizes)
-                yield from _nests(op.callee.body, op.callee.name, kernel, target, threads, inner)
+                yield from _nests(called.body, called.name, kernel, target, threads, inner)
             case Loop():
                 yield nest_of(op, name, own, threads, sizes, kernel)
             case _:
@@ -171,9 +172,9 @@ class _Walk:
                     found += self.block(taken(op, sizes, self.target), sizes, trips, times)
                 case StYield():
                     continue
-                case _ if op.callee is not None:
-                    caller, self.target = self.target, target_at(op.callee, self.kernel)
-                    found += self.block(op.callee.body, sizes_in_callee(op, sizes), trips, times)
+                case _ if (called := Calling(op).callee) is not None:
+                    caller, self.target = self.target, target_at(called, self.kernel)
+                    found += self.block(called.body, sizes_in_callee(op, sizes), trips, times)
                     self.target = caller
                 case _:
                     alone.append(op)

@@ -13,6 +13,8 @@ from tcpx.payload.ops.gml_st import Conditional, If, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.expansion import Expansion
 from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32, i1, shape_of
 from tcpx.target import LaneType, Target, target_at
 from tcpx.target.semantics import is_expression
@@ -54,7 +56,7 @@ def taken(op: Conditional, sizes: Mapping[str, int], target: Target) -> Block:
 
 def sizes_in_callee(call: Operation, sizes: Mapping[str, int]) -> Mapping[str, int]:
     """The sizes in the function that a call runs."""
-    return {**sizes, **{symbol.name: evaluate(size, sizes) for symbol, size in call.binding.items()}}
+    return {**sizes, **{symbol.name: evaluate(size, sizes) for symbol, size in Calling(call).binding.items()}}
 
 
 def operations_of_element(op: Operation, target: Target) -> int:
@@ -71,7 +73,7 @@ def operations_of_element(op: Operation, target: Target) -> int:
     if row is None or row.is_slow:
         result_type, *types = (VectorType((lanes,), dtype) for dtype in dtypes)
         vectors = type(op)(Block([("", type_) for type_ in types]).args, [result_type], op.attributes)
-        expanded = trial(lambda build: vectors.expansion(build, vectors.operands))
+        expanded = trial(lambda build: Expansion(vectors).expansion(build, vectors.operands))
         if expanded:
             return sum(operations_of_element(inner, target) for inner in expanded)
     return 2 if len(operands) == 3 and len(set(dtypes[1:])) == 1 else 1
@@ -86,10 +88,10 @@ def operations_of(op: Operation, sizes: Mapping[str, int], target: Target) -> Op
             return operations_of_block(taken(op, sizes, target), sizes, target)
         case OnSubset() | StYield():
             return Operations()
-        case _ if op.callee is not None:
-            return operations_of_block(op.callee.body, sizes_in_callee(op, sizes), target_at(op.callee, target))
-        case _ if op.work != 0:
-            return Operations({PEAK: evaluate(op.work, sizes)})
+        case _ if (called := Calling(op).callee) is not None:
+            return operations_of_block(called.body, sizes_in_callee(op, sizes), target_at(called, target))
+        case _ if Calling(op).work != 0:
+            return Operations({PEAK: evaluate(Calling(op).work, sizes)})
         case Composite():
             made = _parts_of(op)
             return sum((operations_of(inner, sizes, target) for inner in made), Operations())

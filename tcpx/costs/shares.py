@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from tcpx.costs.kernel_cost import ACCESS
 from tcpx.costs.visits import Run, Statement
 from tcpx.costs.work import Place
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, written_at
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.traits.call import Calling
 
 Shares = Mapping[Statement, Mapping[Place, float]]
 
@@ -21,7 +22,7 @@ def modelled_shares(kernel: Iterable[Run]) -> Shares:
         for op in run.ops:
             slots = _slots(op, run) * run.times
             if slots:
-                found[run.statement][op.written_at] += slots
+                found[run.statement][written_at(op)] += slots
     return {
         statement: {place: slots / sum(places.values()) for place, slots in places.items()}
         for statement, places in found.items()
@@ -30,9 +31,9 @@ def modelled_shares(kernel: Iterable[Run]) -> Shares:
 
 def _slots(op: Operation, run: Run) -> float:
     """The time of one run of an operation, in instructions on full vectors."""
-    if op.work != 0:
+    if Calling(op).work != 0:
         each = ACCESS if isinstance(op, OnSubset) else 1.0
-        return evaluate(op.work, run.sizes) * each / run.target.lanes("f32")
+        return evaluate(Calling(op).work, run.sizes) * each / run.target.lanes("f32")
     if isinstance(op, OnSubset):
         return ACCESS
     return float(bool(op.operands) and bool(op.results))

@@ -13,7 +13,7 @@ from tcpx.costs.run_cycles import compiled_forms, run_cycles
 from tcpx.costs.vector_forms import Form
 from tcpx.costs.visits import Run, Statement
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import FuncOp, Operation, Value, parent_op, written_at
 from tcpx.payload.ops.gml_st import Loop, OnSubset, StYield
 from tcpx.payload.ops.memory import Alloc, Copy, memory_of
 from tcpx.payload.ops.vector import Write
@@ -95,7 +95,7 @@ class StatementTime:
         """What `compute` would be if so much were done of what is written at these places."""
         found = 0.0
         for run, times, form, _ in self.runs:
-            known = {op: parts[op.written_at] for op in run.ops if op.written_at in parts}
+            known = {op: parts[written_at(op)] for op in run.ops if written_at(op) in parts}
             found += run_cycles(run, Form(form.lanes, known)).cycles * times
         return found
 
@@ -163,7 +163,7 @@ def _add(run: Run, form: Form, trips: tuple[Trip, ...], time: StatementTime, thr
 def _is_temporary(memory: Value) -> bool:
     """Whether a buffer exists only in a loop: what reads it is there, too."""
     op = memory.defining_op
-    return isinstance(op, Alloc) and not isinstance(op.parent_op, FuncOp)
+    return isinstance(op, Alloc) and not isinstance(parent_op(op), FuncOp)
 
 
 def most_iterations(trip: Trip, run: Run) -> int:

@@ -13,6 +13,7 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import bound, iterations
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.sizes.traversal import variables
+from tcpx.payload.traits.call import Calling
 from tcpx.target import Target, target_at
 
 
@@ -66,12 +67,12 @@ class _Visit:
                 yield from self.loop(op, sizes, times, own, at, trips, is_first)
             elif isinstance(op, Conditional):
                 yield from self.block(taken(op, sizes, own), sizes, times, own, at, trips, is_first)
-            elif op.callee is not None:
-                call = op.callee, tuple(sizes_in_callee(op, sizes).items())
+            elif (called := Calling(op).callee) is not None:
+                call = called, tuple(sizes_in_callee(op, sizes).items())
                 calls[call] = calls.get(call, 0) + 1
             else:
                 sizes = bound(op, sizes) if isinstance(op, Bind) else sizes
-                if op.work == 0 or at.name:
+                if Calling(op).work == 0 or at.name:
                     straight.append(op)
                 else:
                     yield Run((op,), sizes, times, own, Statement(at.function, op.name or op.opcode), trips, is_first)
@@ -112,7 +113,7 @@ def is_innermost(loop: Loop) -> bool:
 def _has_loops(block: Block) -> bool:
     return any(
         (isinstance(op, Loop) and not trip_count_is_one(op))
-        or op.callee is not None
+        or Calling(op).callee is not None
         or any(_has_loops(region) for region in op.regions)
         for op in block.ops
     )

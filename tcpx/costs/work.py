@@ -15,8 +15,10 @@ from tcpx.costs.operations import Operations, operations_of
 from tcpx.costs.visits import Run, Statement, runs
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Elementwise, Structured
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import FuncOp, Operation, Value, written_at
 from tcpx.payload.ops.gml_st import OnSubset, StYield
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.types import VectorType, shape_of
 from tcpx.records import frozen
 from tcpx.target import Target
@@ -68,7 +70,7 @@ def asked_for(
             once = counter.operations(op, run) if op in needed else NONE
             if once.total():
                 times = run.times * parts.get(op, 1)
-                found[op.written_at].update({peak: ceil(times * number) for peak, number in once.items() if number})
+                found[written_at(op)].update({peak: ceil(times * number) for peak, number in once.items() if number})
     return found
 
 
@@ -87,7 +89,11 @@ def _needed(func: FuncOp) -> set[Operation]:
             if not live.isdisjoint(op.results) or not is_pure(op):
                 live.update(_read(op))
                 needed.update(op.walk() if not depending.isdisjoint((*op.results, *_read(op))) else ())
-        pending += dict.fromkeys(op.callee for op in at.walk() if op.callee is not None and op.callee not in pending)
+        pending += dict.fromkeys(
+            Calling(op).callee
+            for op in at.walk()
+            if (called := Calling(op).callee) is not None and called not in pending
+        )
     return needed
 
 
@@ -98,7 +104,7 @@ def _read(op: Operation) -> list[Value]:
 
 def _depends_on_the_call(op: Operation) -> bool:
     """Whether it depends on sizes, or on positions, which no constant is stored for."""
-    has_positions = isinstance(op, Structured) and bool(op.positions())
+    has_positions = isinstance(op, Structured) and bool(positions_read(op))
     return has_positions or not all(isinstance(dim, int) for value in op.results for dim in shape_of(value.type))
 
 
@@ -108,8 +114,8 @@ def owners_of(funcs: Iterable[FuncOp]) -> Owners:
     for func in funcs:
         for op in func.walk():
             around = [outer for outer in op.ancestors() if isinstance(outer, Structured)]
-            if around and op.location is not None and around[-1].written_at != op.location:
-                owners[op.location] = around[-1].written_at
+            if around and op.location is not None and written_at(around[-1]) != op.location:
+                owners[op.location] = written_at(around[-1])
     return owners
 
 
@@ -144,7 +150,7 @@ def issued_by(kernel: Iterable[Run], owners: Owners = NO_OWNERS) -> Issued:
         for op in run.ops:
             operations = counter.operations(op, run)
             count = operations.total() * run.times
-            written = op.written_at
+            written = written_at(op)
             place = owners.get(written, written)
             counts[place][run.statement] += count
             if not count:

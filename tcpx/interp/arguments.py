@@ -28,6 +28,7 @@ from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import ScalarType
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import (
@@ -368,7 +369,7 @@ def check_op(made: Prepared, parameter: Parameter, op: Operation, node: ast.Node
         ParameterKind.FUNC: isinstance(op, FuncOp),
     }.get(kind, True)
     if not fits:
-        classes = f", {' < '.join(op.tree_classes())}" if op.tree_classes() else ""
+        classes = f", {' < '.join(Tree(op).tree_classes())}" if Tree(op).tree_classes() else ""
         raise _mismatch(made, parameter, f"%{op.name} ({op.opcode}{classes})", node)
     if isinstance(op, Loop) and not op.is_counted and made.transform.needs_count and kind is not ParameterKind.OP:
         raise made.frame.error(

@@ -10,7 +10,7 @@ from tcpx.interp.state import State
 from tcpx.interp.trace import Attempt, Refusal
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import ConditionError, Diagnostic, Kind, Location, ScheduleError, StepError
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, written_at
 from tcpx.transform.language import syntax as ast
 
 Values = tuple[RuntimeValue, ...]
@@ -73,7 +73,7 @@ def _try_or_remark(
 ) -> Values | None:
     """The same where the statement says what to remark on: that stays as it was then."""
     ops = _remarked(remark, state, frame)
-    label, place = ops[0].name or ops[0].opcode, ops[0].written_at
+    label, place = ops[0].name or ops[0].opcode, written_at(ops[0])
     where = statement.location
     key = (where.file, where.line, where.column, tuple(op.name for op in ops))
     known = state.refused.get(key)

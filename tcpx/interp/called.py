@@ -6,6 +6,7 @@ from hashlib import sha256
 from tcpx.payload.ir import FuncOp, Module, Value
 from tcpx.payload.structure import DIGITS, fingerprint
 from tcpx.payload.text.printer import print_func
+from tcpx.payload.traits.constant import Constant
 from tcpx.records import frozen
 
 
@@ -71,4 +72,4 @@ class CalledFunctions:
 
 
 def _is_fixed(value: Value) -> bool:
-    return value.defining_op is not None and value.defining_op.is_fixed
+    return value.defining_op is not None and Constant.of(value.defining_op) is not None

@@ -6,6 +6,10 @@ from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.sizes import Dim
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.elementwise import fills, is_pointwise, repeats
 
@@ -55,11 +59,16 @@ def _by_block(ops: Iterable[Operation]) -> dict[Block, list[Operation]]:
 
 def _reduced(op: Operation) -> Space | None:
     """What a reduction of one operand that is read in order reduces."""
-    if not isinstance(op, Structured) or op.inits or len(op.inputs) != 1 or op.is_irregular or op.is_sequential:
+    if not isinstance(op, Structured) or op.inits or len(op.inputs) != 1 or is_irregular(op) or Scan.of(op) is not None:
         return None
     names, its = map_dims(op.maps()[0]), op.iterators()
     kind = op.inputs[0].type
-    if not isinstance(kind, TensorType) or not op.reduces or names is None or names != tuple(it.name for it in its):
+    if (
+        not isinstance(kind, TensorType)
+        or Reduction.of(op) is None
+        or names is None
+        or names != tuple(it.name for it in its)
+    ):
         return None
     kept = tuple(it.name for it in its if not it.is_reduction)
     is_plain = all(map_dims(m) == kept for m in op.result_maps())
@@ -124,7 +133,7 @@ class _Clusters:
 
     def _distance(self, source: Operation, op: Operation) -> int:
         """How far the number of an operation is at least from that of one that it reads."""
-        if self._are_joined(source, op) or fills(source) or source.number is not None:
+        if self._are_joined(source, op) or fills(source) or Constant(source).number is not None:
             return 0
         return 0 if repeats(source) and source not in self.shapes else 1
 

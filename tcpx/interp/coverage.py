@@ -9,9 +9,11 @@ from tcpx.interp.state import State
 from tcpx.interp.trace import Trace
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Block, Operation
+from tcpx.payload.ir import Block, Operation, written_at
 from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.group import Group
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import TensorType, Type, VectorType
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -81,7 +83,7 @@ def scalar_remarks(state: State) -> list[Diagnostic]:
         Diagnostic(
             f"%{name} is computed one element at a time, beside operations on vectors",
             Kind.WARNING,
-            payload=op.written_at,
+            payload=written_at(op),
             required="`vectorize` of a loop round it, or `fuse` into one that is vectorized",
             found=_whereabouts(op, state),
             cause="scalar",
@@ -96,7 +98,7 @@ def _has_elements(type_: Type) -> bool:
 
 def _computes(op: Operation) -> bool:
     moves = (isinstance(op, Structured) and op.is_movement) or new.pieces_of_all(op) is not None
-    has_lanes = isinstance(op, Structured) and op.lanes is not None
+    has_lanes = isinstance(op, Structured) and Lanes(op).lanes is not None
     return not moves and not has_lanes and not any(side == "tail" for _, side in op.copy_path)
 
 
@@ -121,7 +123,9 @@ def _open_ops(block: Block) -> Iterator[Operation]:
 
 
 def _counts(op: Operation) -> bool:
-    return bool(op.name) and bool(op.tree_classes()) and not {"loop", "group", "call"} & set(op.tree_classes())
+    return (
+        bool(op.name) and bool(Tree(op).tree_classes()) and not {"loop", "group", "call"} & set(Tree(op).tree_classes())
+    )
 
 
 def _never_ran(state: State) -> Iterator[Location]:

@@ -6,6 +6,7 @@ from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OpHandle, describe
 from tcpx.payload.diagnostics import Kind, either
 from tcpx.payload.interfaces import Tileable
+from tcpx.payload.ir import written_at
 from tcpx.transform.language import syntax as ast
 
 
@@ -27,7 +28,7 @@ def own_dim(held: DimHandle, of: OpHandle, state: State, frame: Frame, node: ast
         found=describe(held),
         fix=either([f"`{name}.{dim}`" for dim in known]) or None,
         kind=Kind.SILENCEABLE,
-        payload=op.written_at,
+        payload=written_at(op),
     )
 
 

@@ -18,9 +18,10 @@ from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.payload.diagnostics import MissingError, ScheduleError, TcpxError
-from tcpx.payload.interfaces import Tileable
-from tcpx.payload.ir import Operation
+from tcpx.payload.interfaces import Tileable, dim_called
+from tcpx.payload.ir import Operation, written_at
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import SCALARS
 from tcpx.suggestions import did_you_mean
 from tcpx.target import Target, target_at
@@ -286,7 +287,7 @@ def _asked(base: RuntimeValue, state: State, answer: Callable[[], RuntimeValue])
     except TcpxError as error:
         of = base.base if isinstance(base, DimHandle | OperandHandle) else base
         ops = state.handles.live(of) if isinstance(of, OpHandle) else []
-        raise error.with_places(payload=next((op.written_at for op in ops), None)) from error
+        raise error.with_places(payload=next((written_at(op) for op in ops), None)) from error
 
 
 def _text(expression: ast.Expression, state: State, frame: Frame) -> str:
@@ -306,7 +307,7 @@ def dim_name(expression: ast.Expression, of: OpHandle | None, state: State, fram
             value = role_value(role, of, state, frame, expression)
         if not isinstance(value, DimHandle):
             ops = state.handles.live(of) if of is not None else []
-            return next((op.dim_called(expression.name) for op in ops if isinstance(op, Tileable)), expression.name)
+            return next((dim_called(op, expression.name) for op in ops if isinstance(op, Tileable)), expression.name)
     else:
         value = evaluate(expression, state, frame)
     if not isinstance(value, DimHandle):
@@ -355,7 +356,7 @@ def _narrowed_to(roots: Sequence[RuntimeValue], ops: Sequence[Operation]) -> tup
     group or a function it finds all copies, and so it does in several scopes."""
     match roots:
         case (OpHandle() as scope,):
-            return (scope,) if all(op.callee is not None for op in ops) else scope.inside
+            return (scope,) if all(Calling(op).callee is not None for op in ops) else scope.inside
         case _:
             return ()
 

@@ -29,6 +29,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate, Relation
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.target.recipe_costs import regions
 from tcpx.transform.arguments import value_of
@@ -385,7 +386,7 @@ def _row_clusters(args: Arguments, state: State, frame: Frame, node: ast.Node) -
 
 
 def _reduces(handle: RuntimeValue, state: State, frame: Frame, node: ast.Node) -> bool:
-    return any(isinstance(op, Structured) and op.reduces for op in _ops(handle, state, frame, node))
+    return any(isinstance(op, Structured) and Reduction.of(op) is not None for op in _ops(handle, state, frame, node))
 
 
 def _like(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tcpx.interp.scopes import Scopes, scope_text
 from tcpx.interp.values import OpHandle, Side
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
-from tcpx.payload.ir import CopyPath, FuncOp, Operation
+from tcpx.payload.ir import CopyPath, FuncOp, Operation, is_in
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes.context import EMPTY, Context
 from tcpx.records import frozen
@@ -190,7 +190,7 @@ def partner(op: Operation, others: Sequence[Operation], label: str, where: Locat
     """The copy among `others` that goes with `op`: the only one on the same sides of all common splits."""
     fitting = [other for other in others if agree(op.copy_path, other.copy_path)]
     if len(fitting) > 1:
-        nested = [other for other in fitting if other.is_in(op) or op.is_in(other)]
+        nested = [other for other in fitting if is_in(other, op) or is_in(op, other)]
         fitting = nested or fitting
     if len(fitting) > 1:
         longest = max(_shared(op.copy_path, other.copy_path) for other in fitting)

@@ -13,6 +13,8 @@ from tcpx.payload.diagnostics import ConditionError, Direction, Kind
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a, source_name
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.tree import Tree
 from tcpx.records import frozen
 from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
@@ -187,7 +189,7 @@ def class_miss(op: Operation, op_class: str, rank: int = 0) -> Miss | None:
     """The miss of an operation that is not of a class; None if it is."""
     if is_a(op, op_class):
         return None
-    found = f"is {op.tree_classes()[0] if op.tree_classes() else op.opcode}, not {op_class}"
+    found = f"is {Tree(op).tree_classes()[0] if Tree(op).tree_classes() else op.opcode}, not {op_class}"
     written, why = op.written_as or ("", "")
     if written != op_class:
         return Miss(op, rank, found)
@@ -255,7 +257,7 @@ def _is_walked(op: Operation) -> bool:
 def _walk_all(roots: Sequence[Operation]) -> Iterator[Operation]:
     seen: set[int] = set()
     for root in roots:
-        yield from _walk_calls(root.callee or root, seen)
+        yield from _walk_calls(Calling(root).callee or root, seen)
 
 
 def _walk_calls(root: Operation, seen: set[int]) -> Iterator[Operation]:
@@ -263,7 +265,7 @@ def _walk_calls(root: Operation, seen: set[int]) -> Iterator[Operation]:
     for op in _walk(root):
         if id(op) not in seen and op is not root:
             seen.add(id(op))
-            callee = op.callee
+            callee = Calling(op).callee
             if callee is not None and id(callee) not in seen:
                 seen.add(id(callee))
                 yield from _walk_calls(callee, seen)

@@ -11,11 +11,13 @@ from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, MissingError, ScheduleError
 from tcpx.payload.indexing_maps import map_symbols
-from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.interfaces import Structured, Tileable, dim_called
+from tcpx.payload.ir import Block, FuncOp, Operation, Value, parent_op
 from tcpx.payload.lookup import source_name
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.views import View
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.signature import given_operands, result_roles
 from tcpx.plurals import counted
 from tcpx.suggestions import did_you_mean
 from tcpx.transform import new
@@ -62,7 +64,7 @@ def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: a
         case "scheduled":
             return any(state.is_scheduled(op) for op in ops)
         case "constant":
-            return all(op.is_fixed for op in ops)
+            return all(Constant.of(op) is not None for op in ops)
         case "start":
             return _start(base, ops, state, frame, node)
         case _:
@@ -106,14 +108,17 @@ def exists(base: OpHandle, name: str, state: State) -> bool:
 
 
 def _has(op: Operation, name: str) -> bool:
-    if name in op.named_operands:
-        return name in op.given
-    is_dim = isinstance(op, Tileable) and op.dim_called(name) in _dims(op)
-    return is_dim or name in (*_operands(op), *_PARTS, *op.result_roles)
+    if name in op.signature.named_operands:
+        return name in given_operands(op)
+    is_dim = isinstance(op, Tileable) and dim_called(op, name) in _dims(op)
+    return is_dim or name in (*_operands(op), *_PARTS, *result_roles(op))
 
 
 def _operands(op: Operation) -> tuple[str, ...]:
-    return (*op.operand_roles, *((op.optional_operand,) if op.optional_operand and op.init is not None else ()))
+    return (
+        *op.operand_roles,
+        *((op.signature.optional_operand,) if op.signature.optional_operand and op.init is not None else ()),
+    )
 
 
 def _dims(op: Operation) -> tuple[str, ...]:
@@ -151,11 +156,11 @@ def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Ex
 
 def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node: ast.Node) -> RuntimeValue:
     operands, dims = _operands(op), _dims(op)
-    if name in (*operands, *RESULTS, *op.result_roles, "acc"):
+    if name in (*operands, *RESULTS, *result_roles(op), "acc"):
         return OperandHandle(base, name)
-    if isinstance(op, Tileable) and op.dim_called(name) in dims:
-        return DimHandle(base, op.dim_called(name))
-    results = op.result_roles if len(op.results) > 1 else ("out",)
+    if isinstance(op, Tileable) and dim_called(op, name) in dims:
+        return DimHandle(base, dim_called(op, name))
+    results = result_roles(op) if len(op.results) > 1 else ("out",)
     known = (*operands, *results, "acc", *dims, "start", "name", "scheduled", "constant", "opcode")
     error = frame.error(
         f"%{base.label} ({op.opcode}) has no `{name}`",
@@ -219,16 +224,16 @@ def value_ref(op: Operation, name: str) -> ValueRef:
     """The operand or result of one operation."""
     if name in op.operand_roles:
         return OperandRef(op, op.operand_roles.index(name))
-    if name == op.optional_operand and op.init is not None:
+    if name == op.signature.optional_operand and op.init is not None:
         return OperandRef(op, len(op.operands) - 1)
     if name == "acc" and isinstance(op, Structured) and op.init is not None:
         return OperandRef(op, len(op.operands) - 1)
-    if name == op.optional_operand:
+    if name == op.signature.optional_operand:
         raise _no_value(op, f"it has no `{name}`", f"an operation with `{name}`", "one without")
-    if name in op.result_roles:
-        return op.results[op.result_roles.index(name)]
+    if name in result_roles(op):
+        return op.results[result_roles(op).index(name)]
     if len(op.results) != 1:
-        known = " or ".join(f"`{role}`" for role in op.result_roles)
+        known = " or ".join(f"`{role}`" for role in result_roles(op))
         message = (
             f"it has {counted(len(op.results), 'result')}, none of which is `{name}` alone"
             if known
@@ -291,7 +296,7 @@ def _is_fixed(value: Value) -> bool:
     if isinstance(op, View):
         return all(map(_is_fixed, op.operands))
     if op is not None or func is None or value not in func.args:
-        return op is not None and op.is_fixed
+        return op is not None and Constant.of(op) is not None
     calls, index = func.callers(), func.args.index(value)
     return bool(calls) and all(_is_fixed(call.operands[index]) for call in calls)
 
@@ -338,7 +343,7 @@ def _readers(value: Value) -> Iterator[Operation]:
     A loop that only writes into it, like the tail of a peeled one, hands it on.
     """
     for user in value.users:
-        outer = user.parent_op
+        outer = parent_op(user)
         if _shown_by(user) is value:
             yield from _readers(user.result)
         elif isinstance(user, StYield):
@@ -359,7 +364,7 @@ def _readers(value: Value) -> Iterator[Operation]:
 def parent(base: OpHandle, state: State, frame: Frame, node: ast.Node) -> OpHandle:
     """The loop, group or function round an op."""
     ops = state.handles.resolve(base, node.location)
-    found = [op.parent_op for op in ops]
+    found = [parent_op(op) for op in ops]
     outer = list(dict.fromkeys(op for op in found if op is not None))
     if not outer:
         raise frame.error(f"nothing is round %{base.label}", node, required="an op inside a function")

@@ -12,6 +12,7 @@ from tcpx.payload.ir import Operation
 from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
+from tcpx.payload.traits.tree import Tree
 from tcpx.target import target_at
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import FunctionCallee, SequenceCallee
@@ -117,11 +118,12 @@ def _check_class(
     for op in ops:
         for wanted in plain.arguments:
             if not is_a(op, wanted.name):
+                classes = " < ".join(Tree(op).tree_classes())
                 raise frame.error(
                     f"`{what}` is declared `{type_}`",
                     where,
                     required=str(plain),
-                    found=f"%{op.name} ({op.opcode}, {' < '.join(op.tree_classes()) or 'outside the operation tree'})",
+                    found=f"%{op.name} ({op.opcode}, {classes or 'outside the operation tree'})",
                     kind=Kind.SILENCEABLE,
                     of=ConditionError,
                 )

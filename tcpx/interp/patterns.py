@@ -10,6 +10,8 @@ from tcpx.interp.state import State
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, describe
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Materialize
+from tcpx.payload.traits.algebra import algebra
+from tcpx.payload.traits.signature import given_operands
 from tcpx.payload.types import dtype_of
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -136,18 +138,21 @@ class Trial:
 
     def _orders(self, shape: ast.Shape, op: Operation, depth: int) -> list[list[tuple[ast.Operand, Use]]]:
         """The operands of a pattern with those of an operation; two that change places, both ways."""
-        roles = [role for role in op.operand_roles if role not in op.given]
+        roles = [role for role in op.operand_roles if role not in given_operands(op)]
         placed, named = ([o for o in shape.operands if bool(o.role) is is_named] for is_named in (False, True))
-        known = (*op.operand_roles, *((op.optional_operand,) if op.optional_operand and op.init is not None else ()))
+        known = (
+            *op.operand_roles,
+            *((op.signature.optional_operand,) if op.signature.optional_operand and op.init is not None else ()),
+        )
         missing = next((o.role for o in named if o.role not in known), "")
         if missing or not (shape.any_operands or len(placed) == len(roles)):
             found = f"no `{missing}`" if missing else f"{counted(len(roles), 'operand')}, not {len(placed)}"
             self._missed(depth, f"%{op.name} has {found}")
             return []
         uses = [(o, Use(op, o.role)) for o in named] + [(o, Use(op, r)) for o, r in zip(placed, roles, strict=False)]
-        if not placed or not op.commutes:
+        if not placed or not algebra(op).commutes:
             return [uses]
-        a, b = (len(named) + k for k in op.commutes)
+        a, b = (len(named) + k for k in algebra(op).commutes)
         (first, left), (second, right) = uses[a], uses[b]
         if first == second or left.value is right.value:
             return [uses]

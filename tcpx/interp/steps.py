@@ -21,7 +21,7 @@ from tcpx.payload.diagnostics import (
     UnprovenError,
     VerifyError,
 )
-from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ir import FuncOp, Operation, written_at
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import to_text, variables
 from tcpx.payload.verifier import verify_ops
@@ -108,7 +108,7 @@ def run_step(
 
 def _place(ops: Iterable[Operation]) -> Location | None:
     """Where the first of them that was written by a person stands, or what it stands in."""
-    return next((place for op in ops if (place := op.written_at) is not None), None)
+    return next((place for op in ops if (place := written_at(op)) is not None), None)
 
 
 def _apply_to_copies(made: Prepared, context: TransformContext, state: State, where: Location) -> Values:

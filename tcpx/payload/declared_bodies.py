@@ -9,6 +9,9 @@ from typing import Final
 from tcpx.payload.diagnostics import Direction, TcpxError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Module, Operation, Value
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import dtype_of
 from tcpx.plurals import counted
 
@@ -38,14 +41,14 @@ def _check(op: Structured) -> None:
         return [Value(f"{name}{k}", dtype, block) for k, dtype in enumerate(types)]
 
     inputs = [Value(f"e{k}", dtype_of(value.type), block) for k, value in enumerate(op.inputs)]
-    inputs += [Value(f"at{k}", position.dtype, block) for k, position in enumerate(op.positions())]
-    accumulates = bool(op.inits) or op.reduces
-    accumulators = scalars("acc") if accumulates and (op.is_sequential or len(types) == 1) else []
+    inputs += [Value(f"at{k}", position.dtype, block) for k, position in enumerate(positions_read(op))]
+    accumulates = bool(op.inits) or Reduction.of(op) is not None
+    accumulators = scalars("acc") if accumulates and (Scan.of(op) is not None or len(types) == 1) else []
     own = "scalar_body" if type(op).elements is Structured.elements else "elements"
     _check_values(op, own, lambda: op.elements(build, inputs, accumulators), "the elements of its inputs")
-    if accumulates and not op.is_sequential:
-        own = "combine" if type(op).joined is Structured.joined else "joined"
-        _check_values(op, own, lambda: op.joined(build, scalars("a"), scalars("b")), "two partial results")
+    if accumulates and Scan.of(op) is None:
+        own = "joined" if hasattr(type(op), "joined") else "combine"
+        _check_values(op, own, lambda: Reduction(op).joined(build, scalars("a"), scalars("b")), "two partial results")
 
 
 def _check_values(op: Structured, method: str, call: Callable[[], Sequence[Value | None]], given: str) -> None:

@@ -11,6 +11,9 @@ from tcpx.payload.ir import Block, Module, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, StYield
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.subsets import Tile, disjoint
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import shape_of
 from tcpx.payload.value_ranges import UNIQUE, value_order
 
@@ -65,7 +68,7 @@ def check_reads_of_parallel_loops(module: Module) -> None:
 
 def read_of_others(loop: Loop, index: int) -> tuple[Operation, Tile, StYield] | None:
     """An operation that reads of a destination what another iteration may yield, what it reads, and the yield."""
-    parts = [(op, op.part_read(operand)) for op, operand in loop.destinations[index].uses]
+    parts = [(op, Memory(op).part_read(operand)) for op, operand in loop.destinations[index].uses]
     for (op, part), store in product(parts, loop.yields_to(index)):
         if part is None or distance(loop, store.subset, part).is_zero:
             continue
@@ -137,7 +140,7 @@ def _indices(value: Value, store: StYield, loop: Loop) -> list[tuple[Value, Tile
 def _unique_part(op: Structured, number: int, loop: Loop) -> list[tuple[Value, Tile]] | None:
     """The part of a unique value from outside of a loop that says where in a result an operation writes."""
     for k in index_operands(op.result_maps()[number : number + 1]):
-        value, masked = op.inputs[k], all(map_dim(e) in op.valid for e in op.maps()[k])
+        value, masked = op.inputs[k], all(map_dim(e) in Masked(op).valid for e in op.maps()[k])
         while True:
             made = value.defining_op
             inside = made.operand if isinstance(made, ToTensor) else padded_behind(made) if masked else None
@@ -148,7 +151,11 @@ def _unique_part(op: Structured, number: int, loop: Loop) -> list[tuple[Value, T
         if isinstance(part, Materialize) or (masked and isinstance(part, Read)):
             value, subset = part.source, part.subset
         made = value.defining_op
-        if UNIQUE in value_order(value) and not op.clamps_indices and (made is None or loop not in made.ancestors()):
+        if (
+            UNIQUE in value_order(value)
+            and not Indices(op).clamps_indices
+            and (made is None or loop not in made.ancestors())
+        ):
             return [(value, subset)]
     return None
 

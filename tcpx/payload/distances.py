@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 from math import gcd
 
+from tcpx.payload.ir import is_in
 from tcpx.payload.iteration_digits import by_digits
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.index import Bind
@@ -95,7 +96,7 @@ def distance(loop: Loop, first: Tile, second: Tile | None = None, later_in: Loop
     """
     if later_in is None and is_less_equal(loop.var.upper - loop.var.lower, loop.var.step) is True:
         return Distance(0, 0)
-    loops = [loop] if later_in is None else [later_in, loop] if loop.is_in(later_in) else [loop, later_in]
+    loops = [loop] if later_in is None else [later_in, loop] if is_in(loop, later_in) else [loop, later_in]
     other = first if second is None else second
     inside, bound = _inside(loops[0], (first, other), [each.var for each in loops])
     order = [*(each.var for each in loops), *inside]

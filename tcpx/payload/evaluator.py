@@ -13,11 +13,13 @@ import numpy.typing as npt
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.given import seed_of
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.sizes import Dim, Size, Symbol, evaluate, symbols
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes_of_arguments import size_told_by, size_without_argument, telling_dims
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.masked import Masked
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, row_major, shape_of
 from tcpx.payload.value_ranges import declared_ranges, misfit
 
@@ -216,7 +218,7 @@ class Evaluation:
         if self.observer is not None:
             self.observer.start(op)
         try:
-            results = op.evaluated_as.evaluate([self.values[v] for v in op.operands], self)
+            results = _unmasked(op).evaluate([self.values[v] for v in op.operands], self)
         except IndexError as error:
             raise op.error("a subset leaves its source", required="a subset inside it", found=str(error)) from error
         is_fixed = not op.regions and "subset" not in op.attributes and any(map(_changes, op.operands))
@@ -415,3 +417,13 @@ def evaluate_buffers(
     with np.errstate(all="ignore"):
         evaluation.run_block(func.body, [*(a.copy() for a in inputs), *results])
     return tuple(evaluation.values[v] for v in func.outputs)
+
+
+def _unmasked(op: Operation) -> Operation:
+    """The operation whose `evaluate` says what one computes: the general form of one under a mask."""
+    if not isinstance(op, Structured) or op.regions or Masked.of(op) is None:
+        return op
+    values = Block([(v.name, v.type) for v in op.operands]).args
+    from tcpx.payload.ops.generic import generalize  # operations know the evaluator: late to break the cycle
+
+    return generalize(type(op)(values, [r.type for r in op.results], op.attributes))

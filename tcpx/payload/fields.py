@@ -16,6 +16,7 @@ from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, as_dim
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.signature import given_operands
 
 if TYPE_CHECKING:
     from tcpx.payload.ir import Attribute, Operation, Value
@@ -45,14 +46,14 @@ class Operand(Field["Value"]):
     """A positional operand. A schedule reaches it by the name of the field, `x.lhs`."""
 
     def of(self, op: Operation) -> Value:
-        return op.operands[op.operand_names.index(self.name)]
+        return op.operands[op.signature.operand_names.index(self.name)]
 
 
 class Result(Field["Value"]):
     """One of several results. A schedule reaches it by the name of the field, `x.indices`."""
 
     def of(self, op: Operation) -> Value:
-        return op.results[op.result_names.index(self.name)]
+        return op.results[op.signature.result_names.index(self.name)]
 
 
 class OptionalOperand(Field["Value | None"]):
@@ -67,14 +68,14 @@ class NamedOperand(Field["Value | None"]):
     """An operand that may be left out, one of several: a text calls it by its name, `bias = %b`, behind the others."""
 
     def of(self, op: Operation) -> Value | None:
-        given = op.given
-        return op.operands[len(op.operand_names) + given.index(self.name)] if self.name in given else None
+        given = given_operands(op)
+        return op.operands[len(op.signature.operand_names) + given.index(self.name)] if self.name in given else None
 
 
 class AttributeField(Field[T]):
     """An attribute of one kind. `key` is its name in the text, where that is not the name of the field.
 
-    Without a `default` it has to be there. An error shows `example`, or what `Operation.usual_attribute` gives.
+    Without a `default` it has to be there. An error shows `example`, or what `ToWrite.usual_attribute` gives.
     """
 
     required = ""
@@ -96,13 +97,17 @@ class AttributeField(Field[T]):
 
     def error(self, op: Operation) -> VerifyError:
         """That the attribute is missing or of another kind, and what to write for it and for others that are."""
-        others = [(f.key, f.usual(op)) for f in op.attribute_fields if f is not self and f.is_wrong(op)]
+        others = [(f.key, f.usual(op)) for f in op.signature.attribute_fields if f is not self and f.is_wrong(op)]
         example = "".join([self.usual(op), *(f", {key} = {value}" for key, value in others if value)])
-        return op.wrong_attribute(self.key, self.required, example if self.usual(op) else "")
+        from tcpx.payload.traits.to_write import wrong_attribute  # traits know fields: late to break the cycle
+
+        return wrong_attribute(op, self.key, self.required, example if self.usual(op) else "")
 
     def usual(self, op: Operation) -> str:
         """What the attribute most probably should be."""
-        return op.usual_attribute(self.key) or self.example
+        from tcpx.payload.traits.to_write import ToWrite  # traits know fields: late to break the cycle
+
+        return ToWrite(op).usual_attribute(self.key) or self.example
 
     def is_wrong(self, op: Operation) -> bool:
         """Whether the attribute is missing or of another kind."""

@@ -30,15 +30,13 @@ from tcpx.payload.indexing_maps import (
     map_symbols,
     map_text,
 )
-from tcpx.payload.ir import DIM_NAMES, LANES, ROW, VALID, Attribute, Block, Operation, Range, Value
+from tcpx.payload.ir import DIM_NAMES, LANES, ROW, VALID, Attribute, Operation, Range, Value
 from tcpx.payload.pieces import Piece
 from tcpx.payload.sizes import (
     Dim,
     Min,
-    Size,
     Symbol,
     Var,
-    as_dim,
     at_least_one,
     ceildiv,
     floordiv,
@@ -53,8 +51,21 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.sizes.predicates import Predicate, Relation
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like, shape_of
-from tcpx.payload.value_ranges import UNIQUE, beside, dtype_range, union, value_order, value_range
+from tcpx.payload.traits.dims import fixed_dims, has_numbered_dims
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import Positions, positions_read
+from tcpx.payload.traits.ragged import RaggedDims, ragged_dims
+from tcpx.payload.traits.rebuilding import Rebuilding
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.scatter import can_take_turns
+from tcpx.payload.traits.signature import result_roles
+from tcpx.payload.traits.to_write import wrong_attribute
+from tcpx.payload.traits.view import Shown
+from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
+from tcpx.payload.value_ranges import beside, dtype_range, union, value_range
 from tcpx.plurals import counted
 from tcpx.records import frozen, frozen_for_checkers
 
@@ -70,18 +81,6 @@ class IteratorKind(Enum):
     REDUCTION = "reduction"
     SEQUENTIAL = "sequential"
     WHOLE = "whole"
-
-
-class Group(Enum):
-    """What combines numbers, by the opcode of the operation that does."""
-
-    SUM = "tcp.add"
-    PRODUCT = "tcp.mul"
-
-    @property
-    def identity(self) -> float:
-        """What combines with any number to that number."""
-        return 1.0 if self is Group.PRODUCT else -0.0  # 0.0 would make 0.0 of -0.0
 
 
 @frozen_for_checkers
@@ -100,6 +99,10 @@ class Iterator:
     @property
     def is_sequential(self) -> bool:
         return self.kind is IteratorKind.SEQUENTIAL
+
+    @property
+    def is_parallel(self) -> bool:
+        return self.kind is IteratorKind.PARALLEL
 
     @property
     def is_whole(self) -> bool:
@@ -240,30 +243,14 @@ class Tileable(Operation):
     """Interface `Tiling`: an iteration domain, and which subset of each operand and result a part of it touches."""
 
     __slots__ = ()
-    fixed_dims: ClassVar[tuple[str, ...]] = ()
-    """The names of its dims, where the class chooses them."""
-    pads_operands: ClassVar[bool] = True
-    """Whether more iterations than it has are computed of operands that are padded; else its result is padded."""
-    is_made_of_others: ClassVar[bool] = False
-    """Whether it is a view that stages do not know: what it shows is made of others that they know."""
-    by_dims: ClassVar[tuple[str, ...]] = ()
-    """Attributes with an entry for each dim of its first operand."""
-    of_dims: ClassVar[tuple[str, ...]] = ()
-    """Attributes that name dims of its first operand by their positions."""
-    has_numbered_dims: ClassVar[bool] = False
-    """Whether its dims are d0, d1, .., unless the payload names them (`dim_names`). If neither is declared, it always
-    does."""
-    expands_first: ClassVar[bool] | property = False
-    """Whether it is short for what it decomposes into: no step of a schedule sees it."""
-    reason_to_expand: ClassVar[str] | property = ""
-    """Why it is, where a change of the payload would leave an operation of its class."""
 
     def __init_subclass__(cls) -> None:
+        common: tuple[str, ...] = getattr(cls, "common_attributes", (ROW,))
+        if has_numbered_dims(cls) and DIM_NAMES not in common:
+            cls.common_attributes = (*common, DIM_NAMES)
         super().__init_subclass__()
-        if cls.has_numbered_dims and DIM_NAMES not in cls.common_attributes:
-            cls.common_attributes = (*cls.common_attributes, DIM_NAMES)
 
-    def numbered(
+    def _numbered(
         self, rank: int, others: tuple[int, ...] = (), kind: IteratorKind = IteratorKind.REDUCTION
     ) -> tuple[Iterator, ...]:
         """Iterators of `rank` dims: parallel, but for `others` of that kind. They are called d0, d1, .., or as the
@@ -274,17 +261,11 @@ class Tileable(Operation):
             return made
         return tuple(Iterator(str(name), it.kind) for name, it in zip(names, made, strict=True))
 
-    def numbered_map(self, rank: int) -> IndexingMap:
+    def _numbered_map(self, rank: int) -> IndexingMap:
         """The indexing map that selects these dims in their order."""
         if DIM_NAMES in self.attributes:
-            return dims(*(it.name for it in self.numbered(rank)))
+            return dims(*(it.name for it in self._numbered(rank)))
         return _numbered_map(rank)
-
-    def dim_called(self, name: str) -> str:
-        """The dim of this name, or of this number where the payload names the dims: `d0` is the first of them."""
-        names = [it.name for it in self.iterators()] if DIM_NAMES in self.attributes else []
-        is_number = name not in names and name[:1] == "d" and name[1:].isdecimal() and int(name[1:]) < len(names)
-        return names[int(name[1:])] if is_number else name
 
     def check_attributes(self) -> None:
         """As of any operation; names of dims are one for each, and each names one."""
@@ -292,7 +273,7 @@ class Tileable(Operation):
         names = self.attributes.get(DIM_NAMES, ())
         texts = [n for n in names if isinstance(n, str) and n.isidentifier()] if isinstance(names, tuple) else []
         if not isinstance(names, tuple) or len(texts) != len(names) or len({*texts}) != len(texts):
-            raise self.wrong_attribute(DIM_NAMES, 'a list of different names of dims, quoted: ["row", "column"]')
+            raise wrong_attribute(self, DIM_NAMES, 'a list of different names of dims, quoted: ["row", "column"]')
         is_whole = all(isinstance(result.type, TensorType) for result in self.results)
         own = self.iterators() if DIM_NAMES in self.attributes else ()
         if is_whole and len(names) != len(own):
@@ -347,41 +328,6 @@ class Tileable(Operation):
         read of each input, then of `init` if given."""
         return self.on_tiles(operands, *(self.result_tile(box, k).shape for k in range(len(self.results))))
 
-    def pieces(self, tile: Tile) -> Sequence[Piece] | None:
-        """Interface `View`: what a tile of the result shows of operands: one piece, or several that follow one another
-        along one dim; the rest of the tile is `rest`. None: it shows no tiles of operands."""
-        del tile
-        return None
-
-    @property
-    def rest(self) -> float | int | None:
-        """Interface `View`: what the elements are that no piece covers; None if there are none."""
-        return None
-
-    @property
-    def is_free(self) -> bool:
-        """Interface `View`: whether what `rest` is does not matter."""
-        return False
-
-    def pad_value(self, index: int, reduced: bool) -> float | int | None:
-        """What input `index` may be padded with; `reduced`: a reduction dim is padded. None: it may not."""
-        del index
-        return None if reduced else 0
-
-    def pads_freely(self, index: int) -> bool:
-        """Whether the padding of input `index` may hold anything, where no reduction dim is padded."""
-        del index
-        return True
-
-    def neutral(self) -> float | int | None:
-        """Interface `Reduction`: the neutral element of the combiner; None if nothing is reduced."""
-        return None
-
-    def neutrals(self) -> tuple[float | int, ...] | None:
-        """The neutral element, a number for each result; None if nothing is reduced."""
-        number = self.neutral()
-        return None if number is None else (number,)
-
     def iterator(self, name: str) -> Iterator:
         """The iterator of this name; an error lists those there are."""
         for it in self.iterators():
@@ -407,9 +353,25 @@ class Tileable(Operation):
         return True if decided is not True and is_unreachable(self) else decided
 
 
+def dim_called(op: Tileable, name: str) -> str:
+    """The dim of this name, or of this number where the payload names the dims: `d0` is the first of them."""
+    names = [it.name for it in op.iterators()] if DIM_NAMES in op.attributes else []
+    is_number = name not in names and name[:1] == "d" and name[1:].isdecimal() and int(name[1:]) < len(names)
+    return names[int(name[1:])] if is_number else name
+
+
+def pads_freely(op: Tileable, index: int) -> bool:
+    """Whether the padding of input `index` may hold anything, where no reduction dim is padded; not that of what says
+    where something is: padding stands for an index, too."""
+    if not isinstance(op, Structured):
+        return True
+    bounds = ragged_dims(op).values()
+    return index not in Indices(op).operands and all(index not in (r.first, r.end) for r in bounds)
+
+
 def padded(op: Operation | None) -> Value | None:
     """What a padding pads; None of what is none."""
-    is_padding = isinstance(op, Tileable) and op.rest is not None and len(op.operands) == 1
+    is_padding = isinstance(op, Tileable) and Shown(op).rest is not None and len(op.operands) == 1
     return op.operands[0] if is_padding and op is not None else None
 
 
@@ -425,7 +387,7 @@ def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
         return None
     types = [value.type for value in op.operands]
     declaration = len(types), *types, op.result.type, len(op.attributes), *op.attributes.values()
-    return op.once("pieces", declaration, lambda: op.pieces(Tile.full(shape_of(op.result.type))))
+    return op.once("pieces", declaration, lambda: Shown(op).pieces(Tile.full(shape_of(op.result.type))))
 
 
 def whole_piece(op: Operation | None) -> Piece | None:
@@ -463,12 +425,6 @@ class Structured(Tileable):
     class_name = "generic"
     common_attributes = (ROW, VALID, LANES)
     computes_result = True
-    reads_all_of_operands: ClassVar[bool] = True
-    """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
-    clamps_indices: ClassVar[bool] | property = False
-    """Whether elements that are indices stand for the nearest there is; if not, they are known to be inside."""
-    outside: ClassVar[float | int | None] | property = None
-    """What is read where elements that are indices are outside, and nothing is written; None if they never are."""
 
     def maps(self) -> tuple[IndexingMap, ...]:
         """The indexing map of each input (without `init`)."""
@@ -482,78 +438,6 @@ class Structured(Tileable):
         """The indexing map of each result, and of what its accumulator starts with."""
         return (self.result_map(),)
 
-    def positions(self) -> tuple[Position, ...]:
-        """What the body reads of where it is, after the elements of the inputs."""
-        return ()
-
-    def index_operands(self) -> tuple[int, ...]:
-        """The inputs whose elements are indices of others or of results."""
-        return index_operands((*self.maps(), *self.result_maps()))
-
-    @property
-    def is_commutative(self) -> bool:
-        """Whether a reduction may combine in another order than that of its iterations."""
-        return not self.is_sequential
-
-    @property
-    def is_sequential(self) -> bool:
-        """Whether iterations go on from what the one before them hands on, in their order."""
-        return any(it.is_sequential for it in self.iterators())
-
-    @property
-    def is_associative(self) -> bool:
-        """Whether what iterations of a sequential dim hand on may be combined in groups, by `joined`: where there is no
-        accumulator, `elements` are those of an iteration that goes on from the neutral element."""
-        return False
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether that gives the same values in any groups, and nothing is rounded otherwise."""
-        return False
-
-    def ragged(self) -> Mapping[str, Ragged]:
-        """The dims of which there are only the iterations between elements of inputs; dims that these depend on come
-        before."""
-        return {}
-
-    def ragged_from(self, origins: Mapping[str, Dim]) -> Mapping[str, Attribute]:
-        """The attributes with which iteration 0 of each ragged dim is the one of this number."""
-        raise self.error(
-            f"a tile of `{next(iter(origins))}` begins elsewhere, and the class does not say how it counts there",
-            required="an operation that does (`ragged_from`)",
-            found="a class without `ragged_from`",
-        )
-
-    def pads_freely(self, index: int) -> bool:
-        """Not what says where something is: padding stands for an index, too."""
-        return index not in self.index_operands() and all(index not in (r.first, r.end) for r in self.ragged().values())
-
-    @property
-    def is_irregular(self) -> bool:
-        """Whether elements say which iterations there are, or where they write."""
-        return self.scatters or bool(self.ragged())
-
-    def has_accumulator(self, number: int) -> bool:
-        """Whether iterations go on from what others have made of the same elements of a result; not where each has
-        elements of its own, along a sequential dim."""
-        sequential = {it.name for it in self.iterators() if it.is_sequential}
-        return sequential.isdisjoint(name for e in self.result_maps()[number] for name in map_symbols(e))
-
-    @property
-    def scatters(self) -> bool:
-        """Whether elements of an input say where in a result an iteration writes."""
-        return bool(index_operands(self.result_maps()))
-
-    def is_apart(self, dim: str) -> bool:
-        """Whether iterations of a reduction dim change different elements of each result: unique indices, of which each
-        has its own, say which."""
-        apart = {
-            k
-            for k in self.index_operands()
-            if dim in map(map_dim, self.maps()[k]) and UNIQUE in value_order(self.inputs[k]) and not self.clamps_indices
-        }
-        return all(not apart.isdisjoint(index_operands([result_map])) for result_map in self.result_maps())
-
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
         raise self.error("the operation declares no scalar body", required="an operation with this interface")
@@ -562,110 +446,6 @@ class Structured(Tileable):
         """Build the body as `scalar_body` does: an element of each result. `args` are elements of the inputs, then the
         positions; there is one accumulator per result, or none."""
         return (self.scalar_body(build, args, accumulators[0] if accumulators else None),)
-
-    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
-        """Interface `Reduction`: combine two partial results."""
-        raise self.error("the operation does not reduce", required="an operation with a reduction dim")
-
-    def joined(self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]) -> tuple[Value, ...]:
-        """Interface `Reduction`: combine two partial results, a value for each result."""
-        return (self.combine(build, lhs[0], rhs[0]),)
-
-    def joined_later(
-        self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]
-    ) -> tuple[tuple[Value, ...], tuple[float | int, ...]] | None:
-        """Interface `Reduction`: `joined`, where the second is of iterations of the one reduction dim that come after
-        those of the first, and what to start with; None where that takes as much."""
-        del build, lhs, rhs
-        return None
-
-    def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute] | None:
-        """The attributes with which the operation reads input `index` by this map, of the same dims or of their
-        digits. None if its class fixes the map."""
-        del index, indexing_map
-        return None
-
-    def declaring(self, extents: Mapping[str, Dim]) -> Mapping[str, Attribute]:
-        """The attributes with which the operation has these extents for those of its dims that it declares them of."""
-        del extents
-        return {}
-
-    def counting_from(self, origins: Sequence[Dim]) -> Mapping[str, Attribute]:
-        """The attributes with which the operation adds these to its positions."""
-        if self.attribute_names is not None and "origins" not in self.attribute_names:
-            raise self.error(
-                "the body reads where it is, and the class has no attribute for where a tile lies",
-                required='a field `DimsAttribute("origins")` in the class, for its positions',
-                found=", ".join(self.attribute_names) or "no attributes",
-            )
-        return {"origins": tuple(origins)}
-
-    @property
-    def valid(self) -> Mapping[str, Dim]:
-        """Of each reduction dim that is computed under a mask, how many iterations are no padding. Those beyond are
-        computed, of whatever is there, and hand the accumulators on."""
-        held, found = self.attributes.get(VALID, ()), dict[str, Dim]()
-        for entry in held if isinstance(held, tuple) else (None,):
-            match entry:
-                case (str() as name, (int() | Size() | Symbol() | Var()) as count) if not isinstance(count, bool):
-                    found[name] = as_dim(count)
-                case _:
-                    raise self.wrong_attribute(VALID, 'reduction dims, each with how much is no padding: [["k", 5]]')
-        return found
-
-    @property
-    def lanes(self) -> tuple[str, int] | None:
-        """The parallel dim along which it is computed by vectors, and how many iterations of it these have; None if it
-        is computed element by element, or is itself an operation on vectors. The sequential dim of a scan in lanes; any
-        of a scatter whose lanes take turns."""
-        match self.attributes.get(LANES):
-            case None:
-                return None
-            case (str() as name, int() as count) if count >= 1 and name in {it.name for it in self.iterators()}:
-                return name, count
-            case _:
-                raise self.wrong_attribute(LANES, 'a dim, and how many iterations of it a vector has: ["j", 16]')
-
-    @property
-    def scans_in_lanes(self) -> bool:
-        """Whether iterations of a sequential dim lie side by side in vectors, and are combined there."""
-        return self.lanes is not None and not self.scatters and self.iterator(self.lanes[0]).is_sequential
-
-    @property
-    def sums_in_lanes(self) -> bool:
-        """Whether each lane of a vector along a reduction dim has an accumulator, and they are combined at last."""
-        kind = IteratorKind.REDUCTION
-        return self.lanes is not None and not self.scatters and self.iterator(self.lanes[0]).kind is kind
-
-    def has_lanes_in_turn(self, name: str) -> bool:
-        """Whether lanes along a dim may be combined one after the other where elements say: behind it all is parallel,
-        so that what is combined with one element is so in the order of the iterations."""
-        names = [it.name for it in self.iterators()]
-        behind = self.iterators()[names.index(name) + 1 :]
-        return self.scatters and all(it.kind is IteratorKind.PARALLEL for it in behind)
-
-    def counted(self) -> tuple[Dim, ...]:
-        """How many iterations of each dim are no padding."""
-        valid = self.valid
-        return tuple(valid.get(it.name, extent) for it, extent in zip(self.iterators(), self.domain(), strict=True))
-
-    def mask(self, valid: Mapping[str, Dim]) -> None:
-        """Let a detached operation compute its reduction dims under a mask where fewer iterations count than there
-        are."""
-        extents = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))
-        short = [(name, count) for name, count in valid.items() if is_less_equal(extents[name], count) is not True]
-        self.attributes.pop(VALID, None)
-        if short:
-            self.attributes[VALID] = tuple(short)
-
-    @property
-    def evaluated_as(self) -> Operation:
-        if not self.valid or self.regions:
-            return self
-        from tcpx.payload.ops.generic import generalize  # a subclass of this one: late to break the cycle
-
-        values = Block([(v.name, v.type) for v in self.operands]).args
-        return generalize(type(self)(values, [r.type for r in self.results], self.attributes))
 
     @property
     def is_movement(self) -> bool:
@@ -681,40 +461,6 @@ class Structured(Tileable):
     def acc_types(self) -> tuple[ScalarType, ...]:
         """The dtype of each accumulator."""
         return tuple(dtype_of(result.type) for result in self.results)
-
-    @property
-    def accumulators(self) -> tuple[ScalarType, ...]:
-        """The dtype in which each result is accumulated, and its `init` taken. Where one is not the result's, the
-        operation is computed with results of these dtypes, each of which is then cast."""
-        return self.acc_types
-
-    def decompose(self, build: Build) -> Sequence[Value]:
-        """Build simpler operations on tensors that compute the results, and return what replaces these; () where it is
-        not made of any."""
-        del build
-        return ()
-
-    @property
-    def reduces(self) -> bool:
-        """Whether it has a reduction dim."""
-        return any(it.is_reduction for it in self.iterators())
-
-    def reduced_before(self, dim: str) -> str | None:
-        """A reduction dim with several iterations outside of another one, where the order of the two matters."""
-        if self.is_commutative:
-            return None
-        outer = self.iterators()[: [it.name for it in self.iterators()].index(dim)]
-        several = (it.name for it in outer if it.is_reduction and is_less_equal(self.size_of(it.name), 1) is not True)
-        return next(several, None)
-
-    @classmethod
-    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
-        """The attributes with which this class may compute what `op` does on the same operands; None: it cannot.
-
-        Only a guess from iterators and maps: whoever asks compares the generalized operations.
-        """
-        del op
-        return {}
 
     def domain(self) -> tuple[Dim, ...]:
         shapes = [shape_of(v.type) for v in (*self.results, *self.inputs)]
@@ -834,7 +580,7 @@ class Structured(Tileable):
     def _partial_dims(self) -> set[str]:
         """The dims by which a part of an operand may be read: it may be longer."""
         declared = {it.name for it in self.iterators() if it.extent is not None}
-        if self.reads_all_of_operands:
+        if Rebuilding(self).reads_all_of_operands:
             return declared
         return {*declared, *filter(None, (map_dim(e) for result_map in self.result_maps() for e in result_map))}
 
@@ -884,7 +630,7 @@ class Structured(Tileable):
         return self._iteration(self.maps()[index], shape_of(self.inputs[index].type), tile)
 
     def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
-        if len(operands) > len(self.operands) and not self.optional_operand:
+        if len(operands) > len(self.operands) and not self.signature.optional_operand:
             raise self.error(
                 "a tile of a reduction goes on from what the tiles before it gave, and the class declares no `init`",
                 required="`init = OptionalOperand()` in the class",
@@ -908,7 +654,7 @@ class Structured(Tileable):
         for index, indexing_map in enumerate(self.maps()):
             local = from_first(indexing_map)
             if local != indexing_map:
-                attributes = made.reading_by(index, local)
+                attributes = Rebuilding(made).reading_by(index, local)
                 if attributes is None:
                     raise self.error(
                         f"a tile of operand {index} starts at 0, and the class fixes how it is read",
@@ -918,8 +664,8 @@ class Structured(Tileable):
                 made.attributes.update(attributes)
         dims = [it.dim for it in self.iterators()]
         first, start = dict.fromkeys(dims, 0), dict(zip(dims, box.offsets, strict=True))
-        origins = [p.at(start) - substitute(p.expression, first) for p in self.positions()]
-        for position in self.positions():
+        origins = [p.at(start) - substitute(p.expression, first) for p in positions_read(self)]
+        for position in positions_read(self):
             begun = [d.name for d in dims if d.name in map_symbols(position.expression) and start[d] != 0]
             if begun and not is_linear_in(position.expression, [d.name for d in dims]):
                 raise self.error(
@@ -929,9 +675,9 @@ class Structured(Tileable):
                     fix=Direction("compute it in the body, of the position of the dim"),
                 )
         if origins:
-            made.attributes.update(self.counting_from(origins))
+            made.attributes.update(Positions(self).counting_from(origins))
         extents = dict(zip((it.name for it in self.iterators()), box.sizes, strict=True))
-        made.attributes.update(self.declaring(extents))
+        made.attributes.update(Rebuilding(self).declaring(extents))
         for it in made.iterators():
             if it.extent is not None and it.extent != extents[it.name]:
                 raise self.error(
@@ -940,10 +686,12 @@ class Structured(Tileable):
                     found=f"{to_text(it.extent)} for a tile of {to_text(extents[it.name])}",
                 )
         begins = dict(zip((it.name for it in self.iterators()), box.offsets, strict=True))
-        moved = {name: bounds.origin + begins[name] for name, bounds in self.ragged().items() if begins[name] != 0}
+        moved = {name: bounds.origin + begins[name] for name, bounds in ragged_dims(self).items() if begins[name] != 0}
         if moved:
-            made.attributes.update(self.ragged_from(moved))
-        made.mask({n: minimum(extents[n], not_negative(count - begins[n])) for n, count in self.valid.items()})
+            made.attributes.update(RaggedDims(self).ragged_from(moved))
+        Masked(made).mask(
+            {n: minimum(extents[n], not_negative(count - begins[n])) for n, count in Masked(self).valid.items()}
+        )
         return made
 
     def overwritten_by(self, index: int) -> int | None:
@@ -957,12 +705,14 @@ class Structured(Tileable):
         return Tile.full(shape_of(self.results[number].type))
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
-        return union(self.element_ranges(of)) if self.is_movement and self.inputs else None
+        return union(self._element_ranges(of)) if self.is_movement and self.inputs else None
 
-    def element_ranges(self, of: Callable[[Value], Range | None]) -> Sequence[Range | None]:
+    def _element_ranges(self, of: Callable[[Value], Range | None]) -> Sequence[Range | None]:
         """Between what the elements lie that the body has of each input."""
         read = zip(map(of, self.inputs), self.maps(), strict=True)
-        return [beside(held, self.outside, has_elements=False) if index_operands([m]) else held for held, m in read]
+        return [
+            beside(held, Indices(self).outside, has_elements=False) if index_operands([m]) else held for held, m in read
+        ]
 
     def _check_names(self, maps: Sequence[tuple[IndexingMap, str]]) -> None:
         """Maps name dims of the operation."""
@@ -981,20 +731,23 @@ class Structured(Tileable):
         maps, result_maps, inputs, iterators = self.maps(), self.result_maps(), self.inputs, self.iterators()
         if len(maps) != len(inputs):
             raise self.error("there is one map per input", required=counted(len(maps), "input"), found=f"{len(inputs)}")
-        roles = (*self.operand_names, *(f"operand {k}" for k in range(len(self.operand_names), len(inputs))))
+        roles = (
+            *self.signature.operand_names,
+            *(f"operand {k}" for k in range(len(self.signature.operand_names), len(inputs))),
+        )
         checked = [
             *zip(maps, inputs, roles, strict=False),
-            *zip(result_maps, self.results, self.result_roles, strict=True),
-            *((m, value, self.optional_operand) for m, value in zip(result_maps, self.inits, strict=False)),
+            *zip(result_maps, self.results, result_roles(self), strict=True),
+            *((m, value, self.signature.optional_operand) for m, value in zip(result_maps, self.inits, strict=False)),
         ]
         partial = self._partial_dims()
         for indexing_map, value, role in checked:
             if len(shape_of(value.type)) != len(indexing_map):
-                raise self.wrong_result() or self.error(
+                raise self._wrong_result() or self.error(
                     f"`{role}` has the wrong rank",
                     required=f"rank {len(indexing_map)}",
                     found=f"%{value.name}: {value.type}",
-                    fix=self.correction(),
+                    fix=self._correction(),
                 )
         self._check_names([(indexing_map, role) for indexing_map, _, role in checked])
         extents = {it.name: d for it, d in zip(iterators, self.domain(), strict=True)}
@@ -1005,13 +758,13 @@ class Structured(Tileable):
                 is_exact = name is not None and (name not in partial or index >= len(inputs))
                 holds = self._holds("==" if is_exact else "<=", end, extent)
                 if holds is not True and (is_exact or not self._holds_if_read(end, extent, extents)):
-                    raise (self.wrong_result() if self.reads_all_of_operands else None) or self.error(
+                    raise (self._wrong_result() if Rebuilding(self).reads_all_of_operands else None) or self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
                         required=f"{to_text(end)}, the extent of `{name}`"
                         if is_exact
                         else f"at least {to_text(end)}, for `{to_text(expression)}`",
                         found=f"{to_text(extent)} in %{value.name}: {value.type}",
-                        fix=self.correction()
+                        fix=self._correction()
                         or (None if holds is False else Direction("make the sizes the same expression")),
                         unproven=holds is None,
                     )
@@ -1024,23 +777,26 @@ class Structured(Tileable):
                         unproven=begins is None,
                     )
         reduced = {it.name for it in iterators if it.is_reduction}
-        for name, count in self.valid.items():
+        for name, count in Masked(self).valid.items():
             if name not in reduced or self._holds("<=", count, extents[name]) is not True:
                 raise self.error(
                     f"not all of `{name}` can be computed under a mask",
                     required=f"at most {to_text(extents[name])} of `{name}`" if name in reduced else "a reduction dim",
                     found=f"{to_text(count)} of `{name}`",
                 )
-        if self.lanes is not None:
-            self._verify_lanes(self.lanes[0])
+        lanes = Lanes(self).lanes
+        if lanes is not None:
+            self._verify_lanes(lanes[0])
         self._verify_indices(checked, extents)
 
     def _verify_lanes(self, dim: str) -> None:
         """Lanes lie along a dim whose iterations may be computed side by side."""
         is_along = self.iterator(dim).kind is IteratorKind.PARALLEL
-        can_sum = self.sums_in_lanes and self.is_commutative and self.neutrals() is not None
-        can_scan = self.scans_in_lanes and self.is_associative
-        if not (is_along or can_sum or can_scan or self.has_lanes_in_turn(dim)):
+        can_sum = (
+            Lanes(self).sums_in_lanes and Reduction(self).is_commutative and Reduction(self).neutrals() is not None
+        )
+        can_scan = Lanes(self).scans_in_lanes and Scan(self).is_associative
+        if not (is_along or can_sum or can_scan or can_take_turns(self, dim)):
             raise self.error(
                 "lanes lie along a parallel dim, one of a commutative reduction, or the innermost one that scatters",
                 required="such a dim",
@@ -1049,7 +805,7 @@ class Structured(Tileable):
 
     def _verify_indices(self, checked: Sequence[tuple[IndexingMap, Value, str]], extents: Mapping[str, Dim]) -> None:
         """What is an index is an integer, and is known to be one of the dim that it is an index of."""
-        for index in self.index_operands():
+        for index in Indices(self).operands:
             if not 0 <= index < len(self.inputs) or index_operands([self.maps()[index]]):
                 raise self.error(
                     f"a map uses the element `in{index}`",
@@ -1075,11 +831,11 @@ class Structured(Tileable):
         """The operation with the only other operand of integers as operand `index`; None if that is not known."""
         places = [k for k, v in enumerate(self.inputs) if k != index and dtype_of(v.type).is_integer]
         written = self.location.span if self.location is not None else ""
-        if len(places) != 1 or places[0] in self.index_operands() or self.opcode not in written:
+        if len(places) != 1 or places[0] in Indices(self).operands or self.opcode not in written:
             return None
         order = {index: places[0], places[0]: index}
         names = [f"%{self.inputs[order.get(k, k)].name}" for k in range(len(self.inputs))]
-        names += [f"{self.optional_operand} = %{v.name}" for v in self.inits]
+        names += [f"{self.signature.optional_operand} = %{v.name}" for v in self.inits]
         attributes = re.search(r"\)\s*(\{[^{}]*\})", written)
         text = f"{self.opcode}({', '.join(names)}){f' {attributes[1]}' if attributes is not None else ''}"
         place = ("first", "second", "third")[index : index + 1] or (f"{index + 1}th",)
@@ -1088,7 +844,7 @@ class Structured(Tileable):
     def _verify_ragged(self) -> None:
         """What bounds a ragged dim is known to be a size, and known before the loop over it."""
         names = [it.name for it in self.iterators()]
-        for name, bounds in self.ragged().items():
+        for name, bounds in ragged_dims(self).items():
             for index in (bounds.first, bounds.end):
                 if name not in names or not 0 <= index < len(self.inputs) or not self.iterator(name).is_reduction:
                     raise self.error(
@@ -1114,9 +870,9 @@ class Structured(Tileable):
                     )
 
     def _verify_index(self, index: int, dim: int, extent: Dim, role: str, extents: Mapping[str, Dim]) -> None:
-        if self.outside is not None:
+        if Indices(self).outside is not None:
             return
-        if self.clamps_indices:
+        if Indices(self).clamps_indices:
             if not self._holds_if_read(1, extent, extents):
                 raise self.error(
                     f"dim {dim} of `{role}` may be empty, and has an element for each index",
@@ -1157,7 +913,7 @@ class Structured(Tileable):
             ", ".join(f"`{name}` has {counted(to_text(extents[name]), 'value')}" for name in names) or "no dim is in it"
         )
 
-    def shape_from_inputs(self) -> Sequence[Dim] | None:
+    def _shape_from_inputs(self) -> Sequence[Dim] | None:
         """The shape that the inputs give the result; None where they do not agree, or leave a dim of it open."""
         known: dict[str, Dim] = {}
         for indexing_map, value in zip(self.maps(), self.inputs, strict=True):
@@ -1170,22 +926,11 @@ class Structured(Tileable):
         named = [map_dim(expression) or "" for expression in self.result_map()]
         return [known[name] for name in named] if all(name in known for name in named) else None
 
-    def usual_types(self) -> list[Type] | None:
-        """The types of the results where their shapes follow from the inputs, with the dtype of the first input."""
-        known: dict[str, Dim] = {}
-        for indexing_map, value in zip(self.maps(), self.inputs, strict=True):
-            known |= dict(zip(filter(None, map(map_dim, indexing_map)), shape_of(value.type), strict=False))
-        maps = [[map_dim(expression) or "" for expression in result_map] for result_map in self.result_maps()]
-        if not self.inputs or not all(name in known for names in maps for name in names):
-            return None
-        first = self.inputs[0].type
-        return [like(first, tuple(known[name] for name in names), dtype_of(first)) for names in maps]
-
-    def wrong_result(self) -> VerifyError | None:
+    def _wrong_result(self) -> VerifyError | None:
         """The error where the inputs agree and the type of the result is none that they give."""
         if len(self.results) != 1:
             return None
-        shape, type_ = self.shape_from_inputs(), self.result.type
+        shape, type_ = self._shape_from_inputs(), self.result.type
         if shape is None or not isinstance(type_, TensorType):
             return None
         same = [is_equal(a, b) for a, b in zip(shape, type_.shape, strict=False)]
@@ -1203,7 +948,7 @@ class Structured(Tileable):
 
     def _part_to_read(self, shape: Sequence[Dim]) -> str:
         """What reads the part of an operand that a result of this shape needs, where the payload names the dims."""
-        if self.fixed_dims or self.has_numbered_dims or len(shape) != len(self.result_map()):
+        if fixed_dims(self) or has_numbered_dims(self) or len(shape) != len(self.result_map()):
             return ""
         wanted = {map_dim(e): extent for e, extent in zip(self.result_map(), shape, strict=True)}
         for indexing_map, value in zip(self.maps(), self.inputs, strict=True):
@@ -1216,7 +961,7 @@ class Structured(Tileable):
                 return f", or read a part of %{value.name}: `gml_st.materialize(%{value.name}) {part.text()}`"
         return ""
 
-    def correction(self) -> str | None:
+    def _correction(self) -> str | None:
         """What to write in place of the operation, whose operands do not fit it; None if that is not known."""
         return None
 
@@ -1229,33 +974,12 @@ class Elementwise(Structured):
     has_numbered_dims = True
     semantics: ClassVar[str] = ""
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
-    is_conversion: ClassVar[bool] = False
-    """Whether it gives the number that it reads another dtype."""
-    homomorphism: ClassVar[tuple[Group, Group] | None] = None
-    """Two groups, if what it makes of operands combined in the first is what it makes of each, combined in the second:
-    sums and products of exp, as exp(a + b) = exp(a) * exp(b). Up to rounding."""
-    linear: ClassVar[tuple[int, ...]] = ()
-    """The operands in which it is linear, one at a time, on floats: f(a + b) = f(a) + f(b), f(c * a) = c * f(a). Up to
-    rounding."""
-    direction: ClassVar[int] = 0
-    """1 if the result is never less than an operand, -1 if it is never more."""
-    distributes_over: ClassVar[tuple[str, ...]] = ()
-    """The opcodes of the combiners over which it distributes: `tcp.add` of mul, as c * (a + b) = c * a + c * b."""
-    holds_for: ClassVar[tuple[int, ...]] = ()
-    """The signs of a - b for which a comparison of a with b holds: 0 and 1 for a >= b."""
-    chooses: ClassVar[bool] = False
-    """Whether the first operand, a truth value, says which of the two others is the result."""
-    may_round_as_expanded: ClassVar[bool] = False
-    """Whether it may be computed, and rounded, as its `expansion` is, where products and sums may be rounded once."""
-    rounds_again: ClassVar[bool] = False
-    """Whether its result, rounded to f32 and then to f16 or bf16, may differ from that rounded once; it is then not
-    done in f32."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.result.type)))
+        return self._numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
-        return self.numbered_map(len(shape_of(self.result.type)))
+        return self._numbered_map(len(shape_of(self.result.type)))
 
     def domain(self) -> tuple[Dim, ...]:
         return shape_of(self.result.type)
@@ -1265,7 +989,7 @@ class Elementwise(Structured):
 
     def verify(self) -> None:
         shape = shape_of(self.result.type)
-        if self.valid or any(shape_of(value.type) != shape for value in self.operands):
+        if Masked(self).valid or any(shape_of(value.type) != shape for value in self.operands):
             super().verify()
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
@@ -1273,14 +997,7 @@ class Elementwise(Structured):
         kind, held = args[0].type, {key: value for key, value in self.attributes.items() if key != DIM_NAMES}
         return build(type(self)(args, [like(kind, shape_of(kind), self.acc_type)], held))
 
-    @classmethod
-    def dtype_of_number(cls, index: int, dtypes: Sequence[ScalarType | None], result: ScalarType) -> ScalarType | None:
-        """The dtype of operand `index` where a text writes a number for it: that of the others, whose `dtypes` are None
-        where they are numbers too. None: it does not follow."""
-        del index, result
-        return next((dtype for dtype in dtypes if dtype is not None), None)
-
-    def check_kind(self, value: Value) -> None:
+    def _check_kind(self, value: Value) -> None:
         """Raise VerifyError if an operand is not a scalar, tensor or vector as the result is."""
         if type(value.type) is not type(self.result.type):
             raise self.error(
@@ -1294,29 +1011,15 @@ class Elementwise(Structured):
         """What gives operand and result one kind."""
         if isinstance(self.result.type, ScalarType):
             return f"write `: {value.type}`"
-        return self.correction() or Direction("insert a tcp.broadcast")
+        return self._correction() or Direction("insert a tcp.broadcast")
 
-    def shape_from_inputs(self) -> Sequence[Dim] | None:
+    def _shape_from_inputs(self) -> Sequence[Dim] | None:
         """That of the operands, if they have one."""
         shapes = [shape_of(value.type) for value in self.operands]
         agree = bool(shapes) and all(have_equal_extents(shapes[0], shape) for shape in shapes)
         return shapes[0] if agree else None
 
-    def correction(self) -> str | None:
+    def _correction(self) -> str | None:
         """The broadcasts that give every operand the shape of the result, as NumPy would."""
         result = self.result.type
         return broadcasts_to_write(self.operands, result.shape) if isinstance(result, TensorType) else None
-
-    @classmethod
-    def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
-        """Sets of operands with which the result is `combiner` of them and of something that the others give.
-
-        A set of several is for operations that hand on one of them: each of these has to be an accumulator.
-        """
-        del combiner
-        return ()
-
-    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
-        """The operation in terms of simpler lane-wise ones, for targets without a row for it; None if it has none."""
-        del build, args
-        return None

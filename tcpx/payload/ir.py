@@ -5,7 +5,7 @@ Nothing here is mutated except through `rewriter.Rewriter` (and by the parser an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import is_not
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
@@ -15,12 +15,14 @@ from tcpx.limits import DEEPEST_CALLS
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
 from tcpx.payload.fields import AttributeField, Field, FlagAttribute, NamedOperand, Operand, OptionalOperand, Result
-from tcpx.payload.memory_effects import Move
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.substitution import are_same
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import ScalarType, Type, shape_of, substitute_type
+from tcpx.payload.traits.call import Calling, Demand
+from tcpx.payload.traits.signature import Signature, given_operands
+from tcpx.payload.traits.trait import DECLARED
+from tcpx.payload.types import ScalarType, Type, substitute_type
 from tcpx.payload.uses import Uses
 from tcpx.records import brief
 
@@ -95,8 +97,6 @@ DIM_NAMES: Final = "dim_names"
 LANES: Final = "lanes"
 """The attribute of any structured operation on tensors that says along which dim it is computed by vectors, and how
 long these are."""
-GIVEN: Final = "given"
-"""The attribute that lists the operands, of those that may be left out and have names, that an operation has."""
 CALLEE: Final = "callee"
 """The attribute of a call that names the function."""
 INOUT: Final = "inout"
@@ -126,19 +126,71 @@ def _check_field_names(cls: type[Operation]) -> None:
         for base in cls.__mro__[1:]:
             hidden = cast("Mapping[str, object]", vars(base)).get(name)
             if hidden is not None and not isinstance(hidden, Field) and (base is Operation or callable(hidden)):
-                raise ValueError(
-                    f"{cls.__module__}.{cls.__qualname__}: the field `{name}` hides `{base.__name__}.{name}`; call it"
-                    " something else, an attribute with its name in the text as the `key` of the field"
-                )
+                raise _field_hides(cls, name, base.__name__)
+        if name in DECLARED:
+            raise _field_hides(cls, name, DECLARED[name])
+
+
+def _field_hides(cls: type[Operation], name: str, owner: str) -> ValueError:
+    return ValueError(
+        f"{cls.__module__}.{cls.__qualname__}: the field `{name}` hides `{owner}.{name}`; call it something else, an"
+        " attribute with its name in the text as the `key` of the field"
+    )
+
+
+def _signature_of(cls: type[Operation]) -> Signature:
+    """The form of a class: from its fields and those of its bases, and from what the nearest class declares that says
+    more than they do."""
+    operands: dict[str, None] = {}
+    results: dict[str, None] = {}
+    named: dict[str, None] = {}
+    attributes: dict[str, AttributeField[object]] = {}
+    optional: str = getattr(cls, "optional_operand", "")
+    for base in reversed(cls.__mro__):
+        operands |= dict.fromkeys(cast("tuple[str, ...]", vars(base).get("operand_names", ())))
+        for name, field in _own_fields(base).items():
+            match field:
+                case Operand():
+                    operands[name] = None
+                case Result():
+                    results[name] = None
+                case NamedOperand():
+                    named[name] = None
+                case AttributeField():
+                    attributes[field.key] = cast("AttributeField[object]", field)
+                case OptionalOperand() if base is not Operation:
+                    optional = name
+                case _:
+                    pass
+    fields = tuple(attributes.values())
+    flags = tuple(field.key for field in fields if isinstance(field, FlagAttribute))
+    if "attribute_names" in vars(cls):
+        cls._attribute_names = vars(cls)["attribute_names"]
+    elif fields != next(base.signature.attribute_fields for base in cls.__mro__[1:] if issubclass(base, Operation)):
+        cls._attribute_names = tuple(dict.fromkeys((*(cls._attribute_names or ()), *attributes)))
+    return Signature(
+        tuple(operands),
+        tuple(results),
+        optional,
+        tuple(named),
+        cls._attribute_names,
+        getattr(cls, "common_attributes", (ROW,)),
+        fields,
+        flags,
+        getattr(cls, "variadic", False),
+        len(results) if results and "result_count" not in vars(cls) else getattr(cls, "result_count", 1),
+        getattr(cls, "more_results", ()),
+        getattr(cls, "region_count", 0),
+    )
 
 
 class Operation:
     """Base of all operations. A subclass declares everything about its kind in one place."""
 
     __slots__ = (
+        "_derived",
         "attributes",
         "copy_path",
-        "derived",
         "location",
         "name",
         "notes",
@@ -156,72 +208,16 @@ class Operation:
     opcode: ClassVar[str] = ""
     class_name: ClassVar[str] = ""
     """Name in the operation tree, where the class stands in it: `generic`, `contract`, `matmul`."""
-    operand_names: ClassVar[tuple[str, ...]] = ()
-    """Names of the positional operands, for navigation (`x.lhs`): the fields that are an `Operand`."""
-    result_names: ClassVar[tuple[str, ...]] = ()
-    """Names of several results: the fields that are a `Result`."""
-    optional_operand: ClassVar[str] = ""
-    """Name of an optional last operand (`init`): the field that is an `OptionalOperand`."""
-    named_operands: ClassVar[tuple[str, ...]] = ()
-    """Names of operands that may be left out, each by itself (`bias`): the fields that are a `NamedOperand`."""
-    attribute_names: ClassVar[tuple[str, ...] | None] = None
-    """What a text may say in braces: the keys of the fields that are attributes; None: anything."""
-    common_attributes: ClassVar[tuple[str, ...]] = (ROW,)
-    """What it may say of any operation of the family."""
-    attribute_fields: ClassVar[tuple[AttributeField[object], ...]] = ()
-    """The fields that are attributes."""
-    flag_keys: ClassVar[tuple[str, ...]] = ()
-    """The keys of those that are true or false."""
     init = OptionalOperand()
-    variadic: ClassVar[bool] = False
-    result_count: ClassVar[int | None] = 1
-    more_results: ClassVar[tuple[str, ...]] = ()
-    """The opcodes of operations that give what other systems return as further results."""
-    """Number of results; None: any number."""
-    region_count: ClassVar[int | None] = 0
-    """Number of regions; None: any number."""
-    has_side_effects: ClassVar[bool] = False
-    is_hint: ClassVar[bool] = False
-    """Whether its effect changes no values."""
-    commutes: ClassVar[tuple[int, ...]] = ()
-    """Two operands that may change places, by their numbers."""
+    signature: ClassVar[Signature] = Signature(common_attributes=(ROW,))
+    """Operands, results, attributes and regions, as the class declares them."""
+    _attribute_names: ClassVar[tuple[str, ...] | None] = None
     is_terminator: ClassVar[bool] = False
-    computes_result: ClassVar[bool] = False
-    """Whether elements of the result are computed, not only moved there."""
-    leaves_undefined: ClassVar[bool] = False
-    """Whether no element of the result has a value yet."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         _check_field_names(cls)
-        operands: dict[str, None] = {}
-        results: dict[str, None] = {}
-        named: dict[str, None] = {}
-        attributes: dict[str, AttributeField[object]] = {}
-        for base in reversed(cls.__mro__):
-            operands |= dict.fromkeys(cast("tuple[str, ...]", vars(base).get("operand_names", ())))
-            for name, field in _own_fields(base).items():
-                match field:
-                    case Operand():
-                        operands[name] = None
-                    case Result():
-                        results[name] = None
-                    case NamedOperand():
-                        named[name] = None
-                    case AttributeField():
-                        attributes[field.key] = cast("AttributeField[object]", field)
-                    case OptionalOperand() if base is not Operation:
-                        cls.optional_operand = name
-                    case _:
-                        pass
-        cls.operand_names, cls.result_names, fields = tuple(operands), tuple(results), tuple(attributes.values())
-        cls.named_operands = tuple(named)
-        if results and "result_count" not in vars(cls):
-            cls.result_count = len(results)
-        if fields != cls.attribute_fields and "attribute_names" not in vars(cls):
-            cls.attribute_names = tuple(dict.fromkeys((*(cls.attribute_names or ()), *attributes)))
-        cls.attribute_fields = fields
-        cls.flag_keys = tuple(field.key for field in fields if isinstance(field, FlagAttribute))
+        cls.signature = _signature_of(cls)
 
     def __init__(
         self,
@@ -235,7 +231,7 @@ class Operation:
     ) -> None:
         self.operands: list[Value] = []
         self.attributes: dict[str, Attribute] = dict(attributes or {})
-        for key in self.flag_keys:
+        for key in self.signature.flag_keys:
             if self.attributes.get(key) is False:
                 del self.attributes[key]
         self.regions: list[Block] = list(regions)
@@ -253,7 +249,7 @@ class Operation:
         """What a schedule said of it, by name; no part of the payload."""
         self.origins: tuple[int, ...] = ()
         self.copy_path: CopyPath = ()
-        self.derived: dict[str, tuple[Sequence[object], object]] | None = None
+        self._derived: dict[str, tuple[Sequence[object], object]] | None = None
         """What was computed of attributes and types, by name, with these; see `once`."""
         self.results = [
             Value(result_names[k] if k < len(result_names) else "", t, self) for k, t in enumerate(result_types)
@@ -281,75 +277,19 @@ class Operation:
             found="a class without it",
         )
 
-    @property
-    def evaluated_as(self) -> Operation:
-        """The operation whose `evaluate` says what this one computes."""
-        return self
-
     def once(self, name: str, sources: Sequence[object], compute: Callable[[], T]) -> T:
         """What `compute` gives, computed again where one of `sources`, attributes and types, is another object."""
-        if self.derived is None:
-            self.derived = {}
-        known = self.derived.get(name)
+        if self._derived is None:
+            self._derived = {}
+        known = self._derived.get(name)
         if known is None or any(map(is_not, known[0], sources)):
-            known = self.derived[name] = sources, compute()
+            known = self._derived[name] = sources, compute()
         return cast("T", known[1])
 
     def check_attributes(self) -> None:
         """Raise VerifyError if an attribute that is a field is missing, or of another kind."""
-        for field in self.attribute_fields:
+        for field in self.signature.attribute_fields:
             field.of(self)
-
-    @property
-    def has_own_memory(self) -> bool:
-        """Whether what goes on from the result has memory of its own."""
-        return False
-
-    @property
-    def number(self) -> int | float | None:
-        """The number that each element of the result is, of a constant that is one; else None."""
-        return None
-
-    @property
-    def stored_array(self) -> str | None:
-        """The name of the stored array that the result is, of a constant that is one; else None."""
-        return None
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the result is a constant: a number or a stored array."""
-        return self.number is not None or self.stored_array is not None
-
-    def moves(self) -> Sequence[Move]:
-        """The operands whose elements the operation hands on, and where they go."""
-        return ()
-
-    def part_read(self, index: int) -> Tile | None:
-        """The part of operand `index`, a tensor, that is read; None if none of its elements are."""
-        return Tile.full(shape_of(self.operands[index].type))
-
-    def in_step(self, index: int, number: int = 0) -> Tile | None:
-        """The part of a result whose elements are written right after the ones of operand `index` at the same place
-        are read, the last time; None if there is none."""
-        del index, number
-        return None
-
-    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
-        """Between what the elements of an integer result are known to lie, the last excluded; `of` tells it of other
-        values. None: anywhere."""
-        del number, of
-        return None
-
-    def argument_range(self, argument: Value, of: Callable[[Value], Range | None]) -> Range | None:
-        """The same of an argument of a region."""
-        del argument, of
-        return None
-
-    def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
-        """What is known of the elements of a result beside their range: `value_ranges.ORDERS`; `of` tells it of other
-        values."""
-        del number, of
-        return ()
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -365,70 +305,19 @@ class Operation:
         return self.results[0]
 
     @property
-    def defined(self) -> list[Value]:
-        """The values this operation defines: its results and the arguments of its regions."""
-        return [*self.results, *(a for block in self.regions for a in block.args)] if self.regions else [*self.results]
-
-    @property
-    def required_operands(self) -> int:
+    def _required_operands(self) -> int:
         """How many operands there are without the optional one."""
-        return len(self.operand_names)
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The names of the operands that it has of those that may be left out and have names, in their order."""
-        if not self.named_operands:
-            return ()
-        held = self.attributes.get(GIVEN, ())
-        return tuple(name for name in self.named_operands if isinstance(held, tuple) and name in held)
-
-    @property
-    def demanded(self) -> Predicate | None:
-        """What holds wherever a function runs that begins with such operations; None: it is no such operation."""
-        return None
+        return len(self.signature.operand_names)
 
     @property
     def inits(self) -> list[Value]:
         """What accumulators start with: the optional operands, one per result, or none."""
-        return self.operands[self.required_operands :] if self.optional_operand else []
+        return self.operands[self._required_operands :] if self.signature.optional_operand else []
 
     @property
     def inputs(self) -> list[Value]:
         """The operands without the optional ones."""
         return self.operands[: len(self.operands) - len(self.inits)]
-
-    @property
-    def callee(self) -> FuncOp | None:
-        """The function that the operation runs; None if it is no call, or one of a row of the target."""
-        return None
-
-    def gives_up(self) -> Mapping[int, int]:
-        """The operands that nothing may read afterwards, each with the number of the result that takes their memory."""
-        return {}
-
-    def overwritten_by(self, index: int) -> int | None:
-        """The number of the result that may lie where operand `index` lies, if `in_step` says so; None for none."""
-        return self.gives_up().get(index)
-
-    @property
-    def binding(self) -> Mapping[Symbol, Dim]:
-        """What each symbol of the callee is in this call, in the order of the callee's symbols."""
-        return {}
-
-    @property
-    def workspace(self) -> tuple[Dim, Dim]:
-        """Bytes of workspace that the operation needs while it runs, and how many of them are live at once; its
-        attribute `offset` says where."""
-        return 0, 0
-
-    @property
-    def work(self) -> Dim:
-        """Scalar operations of one run, where they are not one for each lane of its operands."""
-        return 0
-
-    @property
-    def parent_op(self) -> Operation | None:
-        return self.parent.parent if self.parent is not None else None
 
     @property
     def func(self) -> FuncOp | None:
@@ -444,17 +333,6 @@ class Operation:
         while block is not None and block.parent is not None:
             yield block.parent
             block = block.parent.parent
-
-    @property
-    def written_at(self) -> Location | None:
-        """Where this operation was written, or the innermost that encloses it, if a transform made this one."""
-        if self.location is not None:
-            return self.location
-        return next((op.location for op in self.ancestors() if op.location is not None), None)
-
-    def is_in(self, other: Operation) -> bool:
-        """Whether `other` encloses this operation (an operation encloses itself)."""
-        return self is other or any(a is other for a in self.ancestors())
 
     def walk(self) -> Iterator[Operation]:
         """This operation and all inside it, in program order."""
@@ -481,22 +359,7 @@ class Operation:
     @property
     def operand_roles(self) -> tuple[str, ...]:
         """Names by which a schedule reaches the inputs: those of the class, unless the operation has its own."""
-        return (*self.operand_names, *self.given)
-
-    @property
-    def result_roles(self) -> tuple[str, ...]:
-        """Names by which a schedule reaches the results where there are several; the only one is `result` and `out`."""
-        if len(self.results) == 1:
-            return ("result",)
-        return self.result_names or tuple(f"out{k}" for k in range(len(self.results)))
-
-    def usual_types(self) -> list[Type] | None:
-        """The types of the results that the operands give; None where they leave them open."""
-        return None
-
-    def tree_classes(self) -> tuple[str, ...]:
-        """Names of this class and its ancestors in the operation tree, nearest first."""
-        return tree_classes_of(type(self))
+        return (*self.signature.operand_names, *given_operands(self))
 
     def error(
         self,
@@ -512,24 +375,9 @@ class Operation:
             found = f"{self.opcode} with {', '.join(self.attributes)}" if self.attributes else f"{self.opcode} alone"
         shown = f"%{self.name} ({self.opcode})" if self.name else self.opcode
         kind = UnprovenError if unproven else VerifyError
-        return kind(Diagnostic(f"{shown}: {message}", payload=self.written_at, required=required, found=found, fix=fix))
-
-    def wrong_attribute(self, key: str, required: str, right: str = "") -> VerifyError:
-        """The error for an attribute that is missing or of another kind; `right` is a value that would do."""
-        from tcpx.payload.text.printer import attribute_text  # the printer reads the IR: late to break the cycle
-
-        value = self.attributes.get(key)
-        return self.error(
-            f"the attribute `{key}` is {'missing' if value is None else 'of another kind'}",
-            required=required,
-            found=f"no `{key}`" if value is None else f"{key} = {attribute_text(value)}",
-            fix=f"{{{key} = {right}}}" if right else None,
+        return kind(
+            Diagnostic(f"{shown}: {message}", payload=written_at(self), required=required, found=found, fix=fix)
         )
-
-    def usual_attribute(self, key: str) -> str:
-        """What the attribute `key` of this operation most probably should be; nothing where that is not known."""
-        del key
-        return ""
 
     def text(self) -> str:
         """This operation, with its regions, as payload text."""
@@ -550,12 +398,12 @@ class Operation:
 
     def clone(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
         """A detached deep copy with operands, loop variables and symbols replaced by `mapping`."""
-        made = self.clone_shell(mapping, rename)
+        made = self._clone_shell(mapping, rename)
         for block in self.regions:
             made.regions.append(block.clone(mapping, rename, made))
         return made
 
-    def clone_shell(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
+    def _clone_shell(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
         """A copy without regions; the variable that it binds is renamed and entered into `mapping`."""
         attributes = substitute_attributes(self.attributes, mapping.sizes)
         own = self.attributes.get("var")
@@ -583,6 +431,28 @@ class Operation:
         for old, new in zip(self.results, made.results, strict=True):
             mapping.values[old] = new
         return made
+
+
+def defined_by(op: Operation) -> list[Value]:
+    """The values that an operation defines: its results and the arguments of its regions."""
+    return [*op.results, *(a for block in op.regions for a in block.args)] if op.regions else [*op.results]
+
+
+def parent_op(op: Operation) -> Operation | None:
+    """The operation in whose region an operation stands."""
+    return op.parent.parent if op.parent is not None else None
+
+
+def is_in(op: Operation, other: Operation) -> bool:
+    """Whether `other` encloses an operation (an operation encloses itself)."""
+    return op is other or any(a is other for a in op.ancestors())
+
+
+def written_at(op: Operation) -> Location | None:
+    """Where an operation was written, or the innermost that encloses it, if a transform made this one."""
+    if op.location is not None:
+        return op.location
+    return next((outer.location for outer in op.ancestors() if outer.location is not None), None)
 
 
 def merged_steps(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
@@ -731,9 +601,10 @@ class FuncOp(Operation):
     def demands(self) -> Iterator[Predicate]:
         """What holds wherever it runs."""
         for op in self.body.ops:
-            if op.demanded is None:
+            demanded = Demand(op).demanded
+            if demanded is None:
                 return
-            yield op.demanded
+            yield demanded
 
     @property
     def returned(self) -> list[Value]:
@@ -813,7 +684,7 @@ class FuncOp(Operation):
 
     def calls(self) -> Iterator[tuple[Operation, FuncOp]]:
         """The operations in it that run functions, in program order, and these."""
-        return ((op, callee) for op in self.call_operations() if (callee := op.callee) is not None)
+        return ((op, callee) for op in self.call_operations() if (callee := Calling(op).callee) is not None)
 
 
 class Module:

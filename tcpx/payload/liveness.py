@@ -1,6 +1,6 @@
 """Which operations and values the effects of a function depend on: nothing else is in its C."""
 
-from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, Value, parent_op
 from tcpx.payload.ops.gml_st import Conditional, If, IfValue, Loop, StYield, While
 
 
@@ -54,7 +54,7 @@ class Liveness:
             self._ops.add(held)
             if isinstance(held, IfValue | While):
                 self._need(held.condition)
-            held = held.parent_op
+            held = parent_op(held)
 
     def _visit(self, value: Value) -> None:
         op = value.defining_op
@@ -82,9 +82,9 @@ class Liveness:
                 self._need(yielded.operands[0])
 
     def _may_run(self, op: Operation) -> bool:
-        inner, outer = op.parent, op.parent_op
+        inner, outer = op.parent, parent_op(op)
         while inner is not None and outer is not None:
             if isinstance(outer, Conditional) and not any(inner is block for block in self.branches(outer)):
                 return False
-            inner, outer = outer.parent, outer.parent_op
+            inner, outer = outer.parent, parent_op(outer)
         return True

@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from tcpx.payload.ir import Operation
+from tcpx.payload.traits.tree import Tree
 
 Key = TypeVar("Key")
 
@@ -14,7 +15,7 @@ def source_name(op: Operation) -> str:
 
 def is_a(op: Operation, op_class: str) -> bool:
     """Whether an operation is of a class of the operation tree, or of this very opcode."""
-    return op_class == "op" or op_class in op.tree_classes() or op.opcode.rpartition(".")[2] == op_class
+    return op_class == "op" or op_class in Tree(op).tree_classes() or op.opcode.rpartition(".")[2] == op_class
 
 
 class Lookup:
@@ -47,7 +48,7 @@ class Lookup:
 
 def _may_be_of(op: Operation, op_class: str) -> bool:
     """Whether operations like this one may be of a class."""
-    return type(op).tree_classes is not Operation.tree_classes or is_a(op, op_class)
+    return hasattr(type(op), "tree_classes") or is_a(op, op_class)
 
 
 def _take(held: dict[Key, dict[Operation, None]], key: Key, op: Operation) -> None:

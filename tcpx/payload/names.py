@@ -1,6 +1,6 @@
 """Names that are free in a function."""
 
-from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value, defined_by
 from tcpx.payload.journal import Journal
 from tcpx.payload.sizes import Var
 from tcpx.payload.value_names import as_value_name
@@ -29,7 +29,7 @@ class Names(Journal):
         if value.name == name:
             return
         for op in func.walk():
-            for other in op.defined:
+            for other in defined_by(op):
                 if other.name == name and other is not value:
                     self._rename(other, self.fresh_name(func, name))
         self._rename(value, name)

@@ -2,6 +2,7 @@
 
 from tcpx.payload.diagnostics import Direction, statements_to_write
 from tcpx.payload.ir import Operation
+from tcpx.payload.traits.to_write import ToWrite
 from tcpx.payload.types import Type
 from tcpx.plurals import counted
 
@@ -9,20 +10,20 @@ from tcpx.plurals import counted
 def results_to_write(op: Operation) -> str | None:
     """The statement with all results and their types, as far as the operands give them; a result that is written and
     has a type of its own keeps its name. None for an operation whose operands do not give them."""
-    types = op.usual_types() if op.results else None
+    types = ToWrite(op).usual_types() if op.results else None
     written = op.location.span if op.location is not None else ""
     call = written.partition(" = ")[2].rpartition(" : ")[0]
     if types is None or not call.startswith(op.opcode):
         return None
-    names, roles = [value.name for value in op.results], type(op).result_names
+    names, roles = [value.name for value in op.results], type(op).signature.result_names
     kept = _kept(op, types)
     base = names[0]
     shown = [names[kept[k]] if k in kept else f"{base}.{roles[k] if k < len(roles) else k}" for k in range(len(types))]
     lines = [f"{', '.join(f'%{name}' for name in shown)} = {call} : {', '.join(map(str, types))}"]
     left = [value for k, value in enumerate(op.results) if k not in kept.values()]
-    for value, opcode in zip(left, op.more_results, strict=False):
+    for value, opcode in zip(left, op.signature.more_results, strict=False):
         lines.append(f"%{value.name} = {opcode}{call.removeprefix(op.opcode)} : {value.type}")
-    if len(left) > len(op.more_results):
+    if len(left) > len(op.signature.more_results):
         return Direction(f"{op.opcode} has {counted(len(types), 'result')}: {statements_to_write(lines)}")
     return statements_to_write(lines)
 

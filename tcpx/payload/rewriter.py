@@ -17,12 +17,15 @@ from tcpx.payload.ir import (
     Operation,
     OpT,
     Value,
+    defined_by,
+    is_in,
     substitute_attributes,
 )
 from tcpx.payload.names import Names
 from tcpx.payload.origins import Origins
 from tcpx.payload.sizes import Dim, Symbol, Var, substitute
 from tcpx.payload.sizes.substitution import are_same
+from tcpx.payload.traits.call import Demand
 from tcpx.payload.types import Type, substitute_type
 from tcpx.payload.uses import Use
 from tcpx.records import frozen_for_checkers
@@ -48,7 +51,7 @@ class InsertPoint:
     @staticmethod
     def start(block: Block) -> InsertPoint:
         """Before all operations, but behind what a function demands: that is known as long as it comes first."""
-        demands = takewhile(lambda op: op.demanded is not None, block.ops)
+        demands = takewhile(lambda op: Demand(op).demanded is not None, block.ops)
         return InsertPoint(block, sum(1 for _ in demands))
 
     @staticmethod
@@ -94,7 +97,7 @@ class Rewriter(Names, Origins):
         for op in module.walk():
             self.operations += 1
             self.first_names.add(op.name)
-            for value in op.defined:
+            for value in defined_by(op):
                 self.first_names.add(value.name)
                 value.uses.unverified.clear()
         self._shares = shares_of(self.operations)
@@ -127,7 +130,7 @@ class Rewriter(Names, Origins):
             self._name(inner, base)
             self.adopt(inner)
             if func is not None:
-                func.newly_used += [value for value in inner.defined if value.uses.unverified]
+                func.newly_used += [value for value in defined_by(inner) if value.uses.unverified]
         return op
 
     def _grow(self, op: Operation) -> None:
@@ -152,7 +155,7 @@ class Rewriter(Names, Origins):
             op.attributes = op.attributes | {"var": named}
             for block in op.regions:
                 self.substitute(block.ops, {var: named.size()})
-        for value in op.defined:
+        for value in defined_by(op):
             if not value.name:
                 value.name = self.fresh_name(op, base or "v")
         if not op.name and op.results:
@@ -174,7 +177,7 @@ class Rewriter(Names, Origins):
         """Remove an operation none of whose results is used."""
         for result in op.results:
             self.visited += len(result.uses)
-            if any(not user.is_in(op) for user, _ in result.uses):
+            if any(not is_in(user, op) for user, _ in result.uses):
                 raise op.error(
                     "a used operation cannot be erased",
                     required="an operation without uses",
@@ -401,7 +404,7 @@ class Rewriter(Names, Origins):
                 op.attributes = old
 
             self.record(undo, op)
-        for value in op.defined:
+        for value in defined_by(op):
             type_ = substitute_type(value.type, sizes)
             if type_ is not value.type:
                 self.set_type(value, type_)

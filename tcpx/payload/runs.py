@@ -6,6 +6,7 @@ from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.ops.gml_st import Loop, Parallel
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import Dim, Symbol, evaluate, substitute, to_text
+from tcpx.payload.traits.call import Calling
 
 Binding = Mapping[Symbol, Dim]
 
@@ -21,7 +22,9 @@ def runs_of(func: FuncOp) -> list[tuple[FuncOp, Binding]]:
         if key in found:
             continue
         found[key] = at, sizes
-        inner = [(callee, {s: substitute(d, sizes) for s, d in call.binding.items()}) for call, callee in at.calls()]
+        inner = [
+            (callee, {s: substitute(d, sizes) for s, d in Calling(call).binding.items()}) for call, callee in at.calls()
+        ]
         pending += reversed(inner)
     return list(found.values())
 

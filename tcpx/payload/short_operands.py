@@ -41,7 +41,7 @@ def expand(value: Value, dims: Sequence[int]) -> Repeated:
 
 def short_name(result: str, cls: type[Operation], index: int) -> str:
     """What the operation is called that operand `index` stands for: `y.rhs` for an operation called `y`."""
-    names = cls.operand_names
+    names = cls.signature.operand_names
     return f"{result}.{names[index] if index < len(names) else index}"
 
 
@@ -86,7 +86,7 @@ def short_operands(op: Operation) -> Mapping[int, Number | Repeated]:
     operands = [found.get(k, value) for k, value in enumerate(op.operands)]
     dtypes = [_dtype(given) for given in operands]
     for k, given in found.items():
-        dtype = _dtype(given) or type(op).dtype_of_number(k, dtypes, dtype_of(op.result.type))
+        dtype = _dtype(given) or _dtype_of_number(type(op), k, dtypes, dtype_of(op.result.type))
         if dtype is None or op.operands[k].type != like(op.result.type, shape_of(op.result.type), dtype):
             return {}
         if not isinstance(given, Repeated) and not same_attribute(given, _literal(given, dtype)):
@@ -128,6 +128,17 @@ def _in_place(op: Elementwise, index: int, value: Value) -> Number | Repeated | 
             return None
 
 
+def _dtype_of_number(
+    cls: type[Elementwise], index: int, dtypes: Sequence[ScalarType | None], result: ScalarType
+) -> ScalarType | None:
+    """The dtype of operand `index` where a text writes a number for it: what the class says (`dtype_of_number`), else
+    that of the others, whose `dtypes` are None where they are numbers too. None: it does not follow."""
+    declared = getattr(cls, "dtype_of_number", None)
+    if declared is not None:
+        return declared(index, dtypes, result)
+    return next((dtype for dtype in dtypes if dtype is not None), None)
+
+
 def _operation(
     cls: type[Elementwise], index: int, given: Number | Repeated, dtypes: Sequence[ScalarType | None], result: Type
 ) -> Operation:
@@ -136,7 +147,7 @@ def _operation(
     if isinstance(given, Repeated):
         make = Expand.of if given.expands else Broadcast.of
         return make(given.value, given.dims, like(result, shape, dtype_of(given.value.type)))
-    dtype = cls.dtype_of_number(index, dtypes, dtype_of(result))
+    dtype = _dtype_of_number(cls, index, dtypes, dtype_of(result))
     if dtype is None:
         raise VerifyError(
             Diagnostic(
@@ -177,7 +188,7 @@ def _to_write(cls: type[Operation], given: Number | Repeated) -> str:
         statement = f"%c = {opcode}(%{given.value.name}) {{dims = {list(given.dims)}}} : TYPE"
         return Direction(f"write `{statement}` before it, and %c in its place")
     held = f"{{value = {number_text(given)}}}"
-    is_constant = "value" in (cls.attribute_names or ()) and not cls.operand_names
+    is_constant = "value" in (cls.signature.attribute_names or ()) and not cls.signature.operand_names
     if is_constant:
         return f"write {cls.opcode} {held}"
     return Direction(f"write `%c = tcp.fill {held} : TYPE` before it, and %c in its place")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tcpx.payload.contexts import is_less_equal_at
 from tcpx.payload.diagnostics import Direction
-from tcpx.payload.ir import FuncOp, Module, Operation, Value
+from tcpx.payload.ir import FuncOp, Module, Operation, Value, defined_by
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import Var, variables
 from tcpx.payload.sizes.predicates import Predicate
@@ -31,7 +31,7 @@ def check_sizes_from_data(module: Module) -> None:
 
 
 def _is_lowered(func: FuncOp, ops: Iterable[Operation]) -> bool:
-    values = (value for op in (func, *ops) for value in op.defined)
+    values = (value for op in (func, *ops) for value in defined_by(op))
     return any(isinstance(value.type, VectorType | BufferType) for value in values)
 
 

@@ -9,6 +9,8 @@ from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, Block, FuncOp, Operati
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal
 from tcpx.payload.text.printer import attribute_text
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, index, shape_of
 from tcpx.plurals import counted
 
@@ -106,7 +108,7 @@ def names_in_c(func: FuncOp) -> list[str]:
 
 def check_given_up(op: Operation) -> None:
     """Raise VerifyError where something may read, after an operation, what that was given for state."""
-    for number in op.gives_up():
+    for number in Memory(op).gives_up():
         value = op.operands[number]
         for user, position in value.uses:
             if (user, position) != (op, number) and _may_read_after(user, position, op):
@@ -124,17 +126,19 @@ def check_reads(op: Operation) -> None:
     """Raise VerifyError where an operation may read what a call before it was given for state."""
     for number, value in enumerate(op.operands):
         for user, position in value.uses:
-            if user is not op and position in user.gives_up() and _may_read_after(op, number, user):
+            if user is not op and position in Memory(user).gives_up() and _may_read_after(op, number, user):
                 raise _read_later(op, user, value)
 
 
 def _may_read_after(reader: Operation, number: int, call: Operation) -> bool:
     """Whether operand `number` of one operation may be read when another, that uses the same value, is done."""
-    return reader.part_read(number) is not None and _may_follow(reader, call, _block_of(reader.operands[number]))
+    return Memory(reader).part_read(number) is not None and _may_follow(
+        reader, call, _block_of(reader.operands[number])
+    )
 
 
 def _read_later(reader: Operation, call: Operation, value: Value) -> Exception:
-    callee = call.callee
+    callee = Calling(call).callee
     return reader.error(
         f"%{value.name} is read after a call was given its memory",
         required=f"no use of %{value.name} behind %{call.name}, for which it is `inout`",

@@ -9,6 +9,7 @@ from tcpx.payload.ir import CALLEE, FuncOp, Operation, Value
 from tcpx.payload.sizes import Symbol
 from tcpx.payload.structure import Structure, is_data
 from tcpx.payload.text.printer import attribute_text
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import Type, dim_text, dtype_of, shape_of
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -90,7 +91,7 @@ class _Comparison:
         here = _shown(new)
         for text in self._inside(old, new):
             yield Difference(f"{here}: {text}", old.location, new.location)
-        callees = old.callee, new.callee
+        callees = Calling(old).callee, Calling(new).callee
         if callees[0] is not None and callees[1] is not None and callees not in self.callees:
             self.callees.add((callees[0], callees[1]))
             for inner in structural_differences(callees[0], callees[1]):
@@ -122,7 +123,7 @@ class _Comparison:
         if key not in old.attributes:
             return f"the attribute `{key}` is new"
         a, b = old.attributes[key], new.attributes[key]
-        if is_data(old, key) or (key == CALLEE and old.callee is not None and new.callee is not None):
+        if is_data(old, key) or (key == CALLEE and Calling(old).callee is not None and Calling(new).callee is not None):
             return ""
         if self.texts[0].attribute(a) == self.texts[1].attribute(b):
             return ""

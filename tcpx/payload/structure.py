@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from tcpx.payload.contraction import CONTRACT
-from tcpx.payload.ir import CALLEE, PROMISE, TARGET, Attribute, Block, FuncOp, Operation, Value
+from tcpx.payload.ir import CALLEE, PROMISE, TARGET, Attribute, Block, FuncOp, Operation, Value, defined_by
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, to_text
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import attribute_text
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import Type, dtype_of, shape_of, substitute_type
 from tcpx.payload.value_ranges import RANGES
 
@@ -38,7 +39,7 @@ def operation_fingerprint(op: Operation) -> str:
 def part_fingerprint(ops: Sequence[Operation], kind_of: Callable[[int], str] = str) -> str:
     """A hash of the structure of operations, in their order: that of each, the types of the values that they read of
     others, and which of these are constant. Extents of tensors count as what `kind_of` says of them."""
-    made, inside = Structure(kind_of), {value for op in ops for inner in op.walk() for value in inner.defined}
+    made, inside = Structure(kind_of), {value for op in ops for inner in op.walk() for value in defined_by(inner)}
     read = dict.fromkeys(v for op in ops for inner in op.walk() for v in inner.operands if v not in inside)
     operands = [
         f"{made.value(v)}: {made.type(v.type)}{' constant' if isinstance(v.defining_op, Const) else ''}" for v in read
@@ -119,7 +120,7 @@ class Structure:
 
     def of(self, op: Operation, key: str, attribute: Attribute) -> str:
         """An attribute of an operation; of a call, the structure of the function."""
-        callee = op.callee if key == CALLEE else None
+        callee = Calling(op).callee if key == CALLEE else None
         return self.attribute(attribute) if callee is None else fingerprint(callee)
 
     def attribute(self, attribute: Attribute) -> str:

@@ -4,8 +4,9 @@ meant."""
 from collections.abc import Iterator
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
-from tcpx.payload.ir import Module, Value
+from tcpx.payload.ir import Module, Value, parent_op
 from tcpx.payload.ops.gml_st import Conditional, Loop
+from tcpx.payload.traits.memory import Memory
 from tcpx.plurals import counted
 
 
@@ -16,7 +17,7 @@ def unread_loops(module: Module) -> Iterator[Diagnostic]:
         if not loop.results or any(result.uses for result in loop.results):
             continue
         result, destination = loop.results[0], loop.destinations[0]
-        is_inside = isinstance(loop.parent_op, Loop)
+        is_inside = isinstance(parent_op(loop), Loop)
         yield Diagnostic(
             f"%{result.name} is left out: nothing reads what the loop computes",
             Kind.WARNING,
@@ -29,7 +30,7 @@ def unread_loops(module: Module) -> Iterator[Diagnostic]:
 
 def _does_nothing(branch: Conditional) -> bool:
     is_read = any(result.uses for result in branch.results)
-    return not is_read and not any(op.has_side_effects and not op.is_terminator for op in branch.walk())
+    return not is_read and not any(Memory(op).has_side_effects and not op.is_terminator for op in branch.walk())
 
 
 def _unread_branch(branch: Conditional) -> Diagnostic:

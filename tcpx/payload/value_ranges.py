@@ -14,6 +14,8 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.ir import Attribute, Block, FuncOp, Range, Value
 from tcpx.payload.sizes import Dim, Size, is_equal, lower_bound, to_text
 from tcpx.payload.sizes.arithmetic import maximum, minimum
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.ranges import Ranges
 from tcpx.payload.types import dtype_of
 from tcpx.plurals import counted
 
@@ -108,7 +110,7 @@ def value_order(value: Value) -> Collection[str]:
     """What holds of the elements of a value beside their range: `ORDERS`."""
     op = value.defining_op
     if op is not None:
-        return op.result_order(op.results.index(value), value_order)
+        return Ranges(op).result_order(op.results.index(value), value_order)
     holder = value.owner.parent if isinstance(value.owner, Block) else None
     found = declared_ranges(holder).get(holder.args.index(value)) if isinstance(holder, FuncOp) else None
     return found.order if found is not None else ()
@@ -193,7 +195,7 @@ class _Search:
             return NOTHING
         op = value.defining_op
         if op is not None:
-            return NOTHING if op.leaves_undefined else op.result_range(op.results.index(value), self.of)
+            return NOTHING if Memory(op).leaves_undefined else Ranges(op).result_range(op.results.index(value), self.of)
         holder = value.owner.parent if isinstance(value.owner, Block) else None
         if isinstance(holder, FuncOp):
             found = declared_ranges(holder).get(holder.args.index(value))
@@ -201,7 +203,7 @@ class _Search:
         if holder is None:
             return None
         self._open.add(value)
-        found = holder.argument_range(value, self.of)
+        found = Ranges(holder).argument_range(value, self.of)
         self._open.discard(value)
         return found
 

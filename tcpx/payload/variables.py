@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from tcpx.payload.attribute_sizes import dims_of
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, defined_by
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import Var, variables
 from tcpx.payload.types import shape_of
@@ -21,7 +21,7 @@ def mentioned(op: Operation) -> Iterator[Var]:
         for attribute in inner.attributes.values():
             for dim in dims_of(attribute):
                 yield from variables(dim)
-        for value in inner.defined:
+        for value in defined_by(inner):
             for dim in shape_of(value.type):
                 yield from variables(dim)
 

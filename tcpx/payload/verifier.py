@@ -11,7 +11,7 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.contraction import check_contraction
 from tcpx.payload.diagnostics import Diagnostic, Direction, LimitError, VerifyError
 from tcpx.payload.disjointness import check_disjoint_yields
-from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value, defined_by, parent_op
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.results_to_write import results_to_write
@@ -20,6 +20,7 @@ from tcpx.payload.sizes.excess import Excess, excess, excess_of_count, excess_of
 from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_result_names, check_states
 from tcpx.payload.strided import check_strided
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
+from tcpx.payload.traits.signature import given_operands
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, shape_of
 from tcpx.payload.uses import Use
 from tcpx.payload.value_names import VALUE_NAME
@@ -51,7 +52,7 @@ def verify_module(module: Module) -> None:
         for op in func.walk():
             checker.check_structure(op)
             checker.check(op)
-            for value in op.defined:
+            for value in defined_by(op):
                 checker.check_uses(value, value.uses)
             _check_constant(op, module.constants)
             check_disjoint_yields(op)
@@ -145,7 +146,7 @@ class _Checker:
     def check_new(self, op: Operation) -> None:
         """The rules for one operation, and the uses of what it uses and defines that are new."""
         self.check(op)
-        for value in (*op.operands, *op.defined):
+        for value in (*op.operands, *defined_by(op)):
             self.check_uses(value, value.uses.unverified)
 
     def check_uses(self, value: Value, uses: Iterable[Use]) -> None:
@@ -259,7 +260,7 @@ class _Checker:
         block = made if isinstance(made, Block) else made.parent
         at: Operation | None = op
         while at is not None and at.parent is not block:
-            at = at.parent_op
+            at = parent_op(at)
         if at is None or block is None:
             return False
         if isinstance(made, Block):
@@ -295,17 +296,23 @@ class _Checker:
                 )
 
     def _check_counts(self, op: Operation) -> None:
-        wanted = len(op.operand_names) + len(op.given)
-        most = wanted + (len(op.results) if op.optional_operand else 0)
-        if op.variadic and op.inits and len(op.inits) != len(op.results):
+        wanted = len(op.signature.operand_names) + len(given_operands(op))
+        most = wanted + (len(op.results) if op.signature.optional_operand else 0)
+        if op.signature.variadic and op.inits and len(op.inits) != len(op.results):
             raise op.error(
-                f"an operation has one `{op.optional_operand}` for each result, or none",
-                required=counted(len(op.results), f"`{op.optional_operand}`"),
+                f"an operation has one `{op.signature.optional_operand}` for each result, or none",
+                required=counted(len(op.results), f"`{op.signature.optional_operand}`"),
                 found=f"{len(op.inits)}: {', '.join(f'%{v.name}' for v in op.inits)}",
             )
-        if len(op.operands) < wanted or (len(op.operands) > most and not op.variadic):
-            names = [*op.operand_names, *op.given, *([f"{op.optional_operand} = ..."] if most > wanted else [])]
-            more = zip(op.named_operands, op.operands[wanted:], strict=False) if not op.given else ()
+        if len(op.operands) < wanted or (len(op.operands) > most and not op.signature.variadic):
+            names = [
+                *op.signature.operand_names,
+                *given_operands(op),
+                *([f"{op.signature.optional_operand} = ..."] if most > wanted else []),
+            ]
+            more = (
+                zip(op.signature.named_operands, op.operands[wanted:], strict=False) if not given_operands(op) else ()
+            )
             named = ", ".join(f"{name} = %{value.name}" for name, value in more)
             raise op.error(
                 "the operation has the wrong number of operands",
@@ -315,17 +322,17 @@ class _Checker:
                 ),
                 fix=Direction(f"name what may be left out: `{named}`") if named else None,
             )
-        if op.result_count is not None and len(op.results) != op.result_count:
+        if op.signature.result_count is not None and len(op.results) != op.signature.result_count:
             raise op.error(
                 "the operation has the wrong number of results",
-                required=counted(op.result_count, "result"),
+                required=counted(op.signature.result_count, "result"),
                 found=counted(len(op.results), "result"),
                 fix=results_to_write(op),
             )
-        if op.region_count is not None and len(op.regions) != op.region_count:
+        if op.signature.region_count is not None and len(op.regions) != op.signature.region_count:
             raise op.error(
                 "the operation has the wrong number of regions",
-                required=counted(op.region_count, "region"),
+                required=counted(op.signature.region_count, "region"),
                 found=counted(len(op.regions), "region"),
             )
         for block in op.regions:
@@ -341,7 +348,7 @@ class _Checker:
         place = op.parent or op
         known = self._names.get(place)
         if known is None:
-            around = op.parent_op
+            around = parent_op(op)
             if isinstance(op, FuncOp):
                 known = frozenset(s.name for s in op.symbols)
             elif around is None:
@@ -405,14 +412,14 @@ def check_lengths(module: Module) -> None:
         )
         dims = [
             *(d for a in attributes for d in dims_of(a)),
-            *(d for value in op.defined for d in _type_dims(value.type)),
+            *(d for value in defined_by(op) for d in _type_dims(value.type)),
         ]
         _refuse(op, next(filter(None, map(excess, dims)), None))
 
 
 def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
     """Sizes are 64-bit integers in C, and so are the bytes of a memory."""
-    checks = [*map(excess_of_width, dims), *[_excess_of_type(value.type) for value in op.defined]]
+    checks = [*map(excess_of_width, dims), *[_excess_of_type(value.type) for value in defined_by(op)]]
     _refuse(op, next(filter(None, checks), None))
 
 

@@ -6,6 +6,7 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset
 from tcpx.payload.ops.memory import memory_of
 from tcpx.payload.sizes import Dim, Var, ceildiv, maximum, minimum, product, substitute, upper_expression, variables
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import BufferType, dtype_of, shape_of
 
 
@@ -60,7 +61,7 @@ def _accesses(op: Operation) -> list[tuple[Value, Dim]]:
         return list(_touched(op).items())
     if isinstance(op, OnSubset):
         return [(value, product(tile.sizes)) for value, tile in op.accesses]
-    if op.callee is not None:
+    if Calling(op).callee is not None:
         return [(value, product(shape_of(value.type))) for value in op.operands]
     return [access for region in op.regions for access in _of_buffers(region).items()]
 
@@ -82,10 +83,10 @@ def _of_block(block: Block) -> Dim:
             total = total + estimated_work(op)
         elif isinstance(op, Conditional):
             total = total + maximum(*(_of_block(region) for region in op.regions))
-        elif op.callee is not None:
-            total = total + substitute(_of_block(op.callee.body), op.binding)
+        elif (called := Calling(op).callee) is not None:
+            total = total + substitute(_of_block(called.body), Calling(op).binding)
         elif not op.is_terminator:
-            total = total + op.work + _lanes(op)
+            total = total + Calling(op).work + _lanes(op)
     bound = _bound_in(block)
     return upper_expression(total, lambda var: var not in bound) if bound else total
 

@@ -11,6 +11,7 @@ from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Generic
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import ScalarType, dtype_of, like, shape_of
 from tcpx.records import frozen
 from tcpx.remarks.hints import ROUNDS, Hint, in_place, statement
@@ -30,7 +31,12 @@ class Factor:
 def as_contractions(op: Operation) -> Hint | None:
     """A generic that adds products, each factor of which is computed of one operand, as contractions of two factors
     each; None for another operation."""
-    if not isinstance(op, Generic) or len(op.results) != 1 or op.neutral() != 0 or set(op.attributes) - _GIVEN:
+    if (
+        not isinstance(op, Generic)
+        or len(op.results) != 1
+        or Reduction(op).neutral() != 0
+        or set(op.attributes) - _GIVEN
+    ):
         return None
     maps, out = [map_dims(each) for each in op.maps()], map_dims(op.result_map())
     dims = [each for each in maps if each is not None]

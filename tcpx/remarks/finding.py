@@ -16,7 +16,7 @@ from tcpx.costs.visits import Run, Statement, runs
 from tcpx.costs.work import Account, Place, PlaceWork
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.evaluator import bind_strides
-from tcpx.payload.ir import Module
+from tcpx.payload.ir import Module, written_at
 from tcpx.records import frozen
 from tcpx.remarks import causes
 from tcpx.remarks.candidates import Candidate, lost_by, lost_together, worst_of
@@ -121,7 +121,7 @@ class Model:
         owners = self._payload.places.bodies
         found: dict[Place, dict[Statement, None]] = {}
         for run in self.kernel:
-            for place in {op.written_at for op in run.ops}:
+            for place in {written_at(op) for op in run.ops}:
                 for each in {place, owners.get(place)}:
                     found.setdefault(each, {})[run.statement] = None
         return {place: list(those) for place, those in found.items()}

@@ -17,6 +17,7 @@ from tcpx.payload.sizes import Dim, Var, is_less_equal, to_text
 from tcpx.payload.sizes.traversal import variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import print_operation
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.remarks.body_hints import Factor, contraction
 from tcpx.remarks.edits import span_of
@@ -62,7 +63,7 @@ def of_all_rows(op: Operation) -> Hint | None:
             return None
         texts[k] = f"%{source.name}" if row is not None else texts[k]
     line = statement(result.name, op, texts.values(), result.type)
-    return in_place([line], ROUNDS if op.reduces and dtype_of(result.type).is_float else "").on(loop)
+    return in_place([line], ROUNDS if Reduction.of(op) is not None and dtype_of(result.type).is_float else "").on(loop)
 
 
 def products_before_loop(op: Operation) -> Hint | None:

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import IteratorKind, Structured
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Operation, Value, written_at
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.indexing import Gather
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.views import Slice
 from tcpx.payload.sizes import Dim, is_equal
+from tcpx.payload.traits.dims import by_dims
 from tcpx.payload.types import Type, dtype_of, like, shape_of
 from tcpx.records import frozen
 from tcpx.remarks.hints import ROUNDS, Hint, PayloadEdit, lines_named, lines_of, operand_texts, statement
@@ -47,7 +48,7 @@ def of_parts(op: Operation, payload: PayloadWork) -> Iterator[Hint]:
 def _is_read_in_parts(op: Operation, payload: PayloadWork) -> bool:
     """Whether a part of what an operation gives may be all that is needed: a transpose computes nothing, and counts for
     nothing."""
-    return op.written_at in payload.unread or isinstance(op, Transpose)
+    return written_at(op) in payload.unread or isinstance(op, Transpose)
 
 
 def _chosen_by(reader: Operation) -> Chosen | None:
@@ -117,7 +118,7 @@ class _Parts:
         if not isinstance(op, Structured | Composite) or op.regions or len(op.results) != 1:
             return None
         maps, out = [map_dims(each) for each in op.maps()], map_dims(op.result_map())
-        if out is None or None in maps or len(maps) != len(op.operands) or op.attributes.keys() & {*op.by_dims}:
+        if out is None or None in maps or len(maps) != len(op.operands) or op.attributes.keys() & {*by_dims(op)}:
             return None
         along = {name: choice for name, choice in zip(out, chosen, strict=True) if choice is not None}
         parallel = {it.name for it in op.iterators() if it.kind is IteratorKind.PARALLEL}

@@ -12,7 +12,7 @@ from tcpx.costs.visits import Run
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import IteratorKind, Structured
-from tcpx.payload.ir import Module, Operation, Value
+from tcpx.payload.ir import Module, Operation, Value, parent_op, written_at
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.contract import Contract
 from tcpx.payload.ops.convolution import Convolution
@@ -26,6 +26,9 @@ from tcpx.payload.ops.reduce import Reduce
 from tcpx.payload.ops.scan import Scan
 from tcpx.payload.short_operands import Repeated, operand_text
 from tcpx.payload.text.printer import print_operation
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan as Sequential
 from tcpx.payload.types import ScalarType, Type, dtype_of, like, shape_of, si32
 from tcpx.payload.value_ranges import value_range
 from tcpx.remarks import causes
@@ -60,7 +63,7 @@ class PayloadHints:
         op = self._op_at(at)
         if op is None:
             return
-        outer = op.parent_op if op.parent_op is not None and not isinstance(op, Generic) else op
+        outer = op if isinstance(op, Generic) else parent_op(op) or op
         found: list[Hint | None] = []
         if cause is causes.RECOMPUTATION:
             found = [self._before_broadcast(op)]
@@ -92,7 +95,7 @@ class PayloadHints:
     def constants(self, at: Location | None, runs: Sequence[Run]) -> dict[str, set[Location | None]]:
         """The names of the values that are constant and are computed here, and are read by what is not constant, with
         the places of what they are computed of."""
-        places = {at, *(op.written_at for run in runs for op in run.ops)}
+        places = {at, *(written_at(op) for run in runs for op in run.ops)}
         body = self.module.main.body.ops
         constant: dict[Operation, set[Location | None]] = {}
         for op in body:
@@ -125,7 +128,7 @@ class PayloadHints:
 
     def _before_broadcast(self, op: Operation) -> Hint | None:
         """An operation on broadcasts, as the broadcast of the operation."""
-        if op.written_at not in self.payload.copies or op.regions or len(op.results) != 1:
+        if written_at(op) not in self.payload.copies or op.regions or len(op.results) != 1:
             return None
         texts, found = dict(operand_texts(op)), list[Broadcast]()
         for k, value in enumerate(op.operands):
@@ -208,7 +211,12 @@ class PayloadHints:
     @staticmethod
     def _commutative(op: Operation) -> Hint | None:
         """A reduction to several results whose partial results may be combined in any order."""
-        if not isinstance(op, Generic) or not op.reduces or len(op.regions) == 1 or op.is_declared_commutative:
+        if (
+            not isinstance(op, Generic)
+            or Reduction.of(op) is None
+            or len(op.regions) == 1
+            or op.is_declared_commutative
+        ):
             return None
         text = print_operation(op).replace("{iterators", "{commutative = true, iterators", 1)
         return in_place([text], "only if partial results may be combined in any order: equal ones, too")
@@ -258,7 +266,7 @@ class PayloadHints:
 
     @staticmethod
     def _is_index(op: Operation, value: Value) -> bool:
-        return isinstance(op, Structured) and any(op.operands[k] is value for k in op.index_operands())
+        return isinstance(op, Structured) and any(op.operands[k] is value for k in Indices(op).operands)
 
     @staticmethod
     def _narrow_product(op: Operation) -> Hint | None:
@@ -320,7 +328,7 @@ def _whole_schedule(lines: Iterable[str], note: str = "") -> Hint:
 def _in_lanes(op: Operation) -> Hint | None:
     """A schedule for an operation whose iterations follow each other: several rows side by side, else, of a scan that
     may round differently, several elements of a row."""
-    if not isinstance(op, Structured) or not op.is_sequential:
+    if not isinstance(op, Structured) or Sequential.of(op) is None:
         return None
     rows = [each.name for each in op.iterators() if each.kind is IteratorKind.PARALLEL]
     steps = [each.name for each in op.iterators() if each.kind is IteratorKind.SEQUENTIAL]

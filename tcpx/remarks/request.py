@@ -14,10 +14,12 @@ from tcpx.costs.work import Asked, Place, asked_for
 from tcpx.payload.evaluator import bind_strides
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, Structured
-from tcpx.payload.ir import FuncOp, Module, Operation, Value
+from tcpx.payload.ir import FuncOp, Module, Operation, Value, written_at
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.sizes import Symbol, evaluate, symbols
 from tcpx.payload.sizes.traversal import leaves
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.target import Target
@@ -51,11 +53,11 @@ class PayloadWork:
         func = module.main
         sizes = typical_sizes(func, sizes or {})
         ops = [op for reached in module.reached(func) for op in reached.walk()]
-        dots = {op.written_at: products for op in ops if (products := _products_of_dot(op, target))}
+        dots = {written_at(op): products for op in ops if (products := _products_of_dot(op, target))}
         parts, places = needed_parts(func, sizes), PayloadPlaces.of(module)
-        asked, unread = asked_for(func, sizes, target, parts), frozenset(op.written_at for op in parts)
-        in_order = frozenset(op.written_at for op in ops if isinstance(op, Structured) and op.is_sequential)
-        copies = {op.written_at: times for op in ops if (times := _copies(op, sizes)) > 1}
+        asked, unread = asked_for(func, sizes, target, parts), frozenset(written_at(op) for op in parts)
+        in_order = frozenset(written_at(op) for op in ops if isinstance(op, Structured) and Scan.of(op) is not None)
+        copies = {written_at(op): times for op in ops if (times := _copies(op, sizes)) > 1}
         return cls(sizes, asked, places, dots, in_order, copies, unread)
 
 
@@ -116,7 +118,12 @@ def _products_of_dot(op: Operation, target: Target) -> int:
 
 def _factors(op: Operation) -> list[Value]:
     """The factors of a sum of products of narrow integers; none of anything else."""
-    if not isinstance(op, Structured) or not op.reduces or len(op.results) != 1 or op.neutral() != 0:
+    if (
+        not isinstance(op, Structured)
+        or Reduction.of(op) is None
+        or len(op.results) != 1
+        or Reduction(op).neutral() != 0
+    ):
         return []
     factors = list(op.inputs)
     if not is_multiply_accumulate(op):

@@ -9,6 +9,7 @@ from typing import Final, Self
 from tcpx.costs.visits import Run
 from tcpx.interp.trace import TraceEntry
 from tcpx.payload.diagnostics import Diagnostic, Location
+from tcpx.payload.ir import written_at
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.records import frozen
 from tcpx.remarks import causes
@@ -79,8 +80,8 @@ class GivenSchedule:
         places = self._places_of(runs)
         if any(not self._is_default(place.statement) for place in places):
             yield from self._of_cause(cause, at, runs, places)
-            computed = {op.written_at for run in runs for op in run.ops}
-            yield self._left_out([run for run in kernel if any(op.written_at in computed for op in run.ops)])
+            computed = {written_at(op) for run in runs for op in run.ops}
+            yield self._left_out([run for run in kernel if any(written_at(op) in computed for op in run.ops)])
         elif not places:
             yield self._without([])
         else:
@@ -93,7 +94,7 @@ class GivenSchedule:
         edit = ScheduleEdit({}, first=statements_of(lines, self.root))
         text = "\n".join(("as the first statement of the schedule write:", *lines))
         yield Hint(text, schedule=edit.of(self.program.main.file))
-        yield self._left_out([run for run in kernel if all(op.written_at in cone for op in run.ops)], lines)
+        yield self._left_out([run for run in kernel if all(written_at(op) in cone for op in run.ops)], lines)
 
     def folded_pack(self, runs: Sequence[Run]) -> Hint | None:
         """The last constant that these runs pack, packed at compile time."""
@@ -123,7 +124,7 @@ class GivenSchedule:
                 print_statement(at.statement),
                 f'fuse(match one "{name}" in {self.root}, into: {at.statement.names[0]})',
             ]
-            own = self._places_of([run for run in kernel if any(op.written_at == location for op in run.ops)])
+            own = self._places_of([run for run in kernel if any(written_at(op) == location for op in run.ops)])
             those = [place.outermost for place in own if position(place.outermost) not in needed]
             yield replace(self._in_place(at.statement, lines), is_removal=True)
             if those:
@@ -247,7 +248,7 @@ class GivenSchedule:
             f"%{op.notes[RECOMPUTED]}"
             for run in runs
             for op in run.ops
-            if at == op.written_at and RECOMPUTED in op.notes
+            if at == written_at(op) and RECOMPUTED in op.notes
         }
         fusions = [place for place in places if place.entry.transform == "fuse"]
         those = [place for place in fusions if dict(place.entry.bound).get("target") in names] or fusions

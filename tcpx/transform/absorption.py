@@ -5,10 +5,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.interfaces import Elementwise
-from tcpx.payload.ir import GIVEN, Operation, Value
+from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import AlongDims
 from tcpx.payload.ops.normalization import Norm
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.signature import GIVEN, given_operands
 from tcpx.payload.types import HALF, ScalarType, accumulator_of, dtype_of, like, shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of
@@ -39,14 +41,16 @@ def _with_operand(rewriter: Rewriter, op: AlongDims) -> AlongDims | None:
     if not isinstance(user, Elementwise) or user.parent is not op.parent:
         return None
     names = [name for name, _ in op.applied_operands]
-    for name, semantics in op.applied_operands[max((names.index(given) + 1 for given in op.given), default=0) :]:
+    for name, semantics in op.applied_operands[
+        max((names.index(given) + 1 for given in given_operands(op)), default=0) :
+    ]:
         others = [value for value in user.operands if value is not op.result]
         if user.semantics != semantics or len(others) != 1 or user.result.type != op.result.type:
             continue
         made = others[0].defining_op
         is_here = first_change(op, InsertPoint.before(user)) is None
         if is_here and repeats(made) and made.attributes.get("dims") == op.reduced:
-            attributes = {**op.attributes, GIVEN: (*op.given, name)}
+            attributes = {**op.attributes, GIVEN: (*given_operands(op), name)}
             wider = type(op)([*op.operands, made.operands[0]], [op.result.type], attributes)
             wider.stand_for(op)
             rewriter.continue_as(op, replace_with(rewriter, user, wider))
@@ -85,10 +89,11 @@ def _is_exact(rewriter: Rewriter, value: Value, dtype: ScalarType) -> bool:
     made = value.defining_op
     if made is not None and _is_cast(made):
         return dtype_of(made.operands[0].type) == dtype
-    if made is None or made.stored_array is None:
+    stored = Constant(made).stored_array if made is not None else None
+    if stored is None:
         number = number_of(value)
         return number is not None and _are_exact(np.asarray(number), dtype)
-    array = rewriter.module.constants.get(made.stored_array)
+    array = rewriter.module.constants.get(stored)
     return array is not None and _are_exact(array, dtype)
 
 

@@ -7,6 +7,7 @@ from tcpx.payload.diagnostics import Direction, ScheduleError, either
 from tcpx.payload.interfaces import IteratorKind, Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import TensorType
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import loops_stepping, source_name
@@ -17,7 +18,7 @@ _MOST_NAMED: Final = 4
 
 def carry_out_of(ctx: TransformContext, op: Operation, loop: Loop) -> None:
     """Let `loop`, and the loops in it that step reduction dims of `op`, carry its accumulators as vectors."""
-    numbers = [k for k in range(len(op.results)) if not isinstance(op, Structured) or op.has_accumulator(k)]
+    numbers = [k for k in range(len(op.results)) if not isinstance(op, Structured) or Reduction(op).has_accumulator(k)]
     chains = [_carried_out_of(op.results[k], loop) for k in numbers]
     carried = [link for chain in chains for link in chain]
     if carried and all(not isinstance(outer.destinations[k].type, TensorType) for outer, k in carried):

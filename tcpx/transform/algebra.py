@@ -12,6 +12,13 @@ from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import DIM_NAMES, Attribute, Operation, Value, operation_class
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.traits.algebra import Keeps, algebra
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.dims import has_numbered_dims
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import ScalarType, TensorType, Type, dtype_of, like, shape_of
 from tcpx.transform import new
 from tcpx.transform.casts import passes_unchanged
@@ -62,14 +69,15 @@ def known_result(op: Operation) -> Value | float | int | None:
 def number_of(value: Value) -> float | int | None:
     """The number that every element of a value is; None if it is not known to be one."""
     op = value.defining_op
-    if op is None or op.number is not None:
-        return None if op is None else op.number
-    if not isinstance(op, Structured) or not op.is_movement or len(op.results) != 1 or op.positions():
+    number = Constant(op).number if op is not None else None
+    if op is None or number is not None:
+        return number
+    if not isinstance(op, Structured) or not op.is_movement or len(op.results) != 1 or positions_read(op):
         return None
     held = op.attributes.get("value")
     if not op.operands:
         return held if isinstance(held, int | float) else None
-    return number_of(op.operands[0]) if len(op.operands) == 1 and op.outside is None else None
+    return number_of(op.operands[0]) if len(op.operands) == 1 and Indices(op).outside is None else None
 
 
 def _arguments(term: Term, op: Operation, letters: dict[str, Value]) -> bool:
@@ -87,7 +95,7 @@ def _matches(term: Term, value: Value, letters: dict[str, Value]) -> bool:
     if made is None or len(made.results) != 1:
         return False
     if term.opcode == REPEATED:
-        is_repeated = "broadcast" in made.tree_classes() and isinstance(made.result.type, TensorType)
+        is_repeated = "broadcast" in Tree(made).tree_classes() and isinstance(made.result.type, TensorType)
         return is_repeated and letters.setdefault(REPEATED, value) is value and _arguments(term, made, letters)
     usual = made.opcode == term.opcode and set(made.attributes) <= {DIM_NAMES}
     return usual and _arguments(term, made, letters)
@@ -143,7 +151,7 @@ def _built(term: Term, type_: Type, letters: Mapping[str, Value], build: Build) 
 
 
 def _keep_names(old: Operation, made: Operation) -> None:
-    if DIM_NAMES in old.attributes and isinstance(made, Tileable) and made.has_numbered_dims:
+    if DIM_NAMES in old.attributes and isinstance(made, Tileable) and has_numbered_dims(made):
         made.attributes[DIM_NAMES] = old.attributes[DIM_NAMES]
 
 
@@ -162,7 +170,7 @@ def fold_repeated(rewriter: Rewriter, op: Operation) -> bool:
     source, result = inner.operands[0], op.result.type
     if isinstance(op, Elementwise):
         dtypes = dtype_of(source.type), dtype_of(inner.result.type), dtype_of(result)
-        if not op.is_conversion or op.semantics != "cast(a)" or not passes_unchanged(*dtypes):
+        if algebra(op).converts is not Keeps.VALUE or not passes_unchanged(*dtypes):
             return False
         attributes: Mapping[str, Attribute] = {}
         if dtypes[0] == dtypes[2]:
@@ -187,8 +195,8 @@ def _changes_nothing(op: Operation) -> bool:
     if len(op.operands) != 1 or len(op.results) != 1 or op.operands[0].type != op.result.type:
         return False
     if isinstance(op, Elementwise):
-        return op.is_conversion and op.semantics == "cast(a)"
-    if not isinstance(op, Structured) or {"transpose", "broadcast"}.isdisjoint(op.tree_classes()):
+        return algebra(op).converts is Keeps.VALUE
+    if not isinstance(op, Structured) or {"transpose", "broadcast"}.isdisjoint(Tree(op).tree_classes()):
         return False
     return list(op.maps()) == [op.result_map()]
 
@@ -201,7 +209,7 @@ def _standing_for(made: Operation, op: Operation) -> Operation:
 
 def _composed(op: Operation, inner: Operation) -> Mapping[str, Attribute] | None:
     """The attributes of one transpose, or broadcast, for two."""
-    classes = op.tree_classes()
+    classes = Tree(op).tree_classes()
     key = "permutation" if "transpose" in classes else "dims" if "broadcast" in classes else ""
     outer_places, inner_places = op.attributes.get(key), inner.attributes.get(key)
     if not isinstance(outer_places, tuple) or not isinstance(inner_places, tuple):
@@ -223,8 +231,8 @@ def sink_broadcast(rewriter: Rewriter, op: Operation) -> bool:
     if not isinstance(op, Elementwise) or len(op.results) != 1 or not isinstance(op.result.type, TensorType):
         return False
     makers = [value.defining_op for value in op.operands if number_of(value) is None]
-    first = next((made for made in makers if made is not None and "broadcast" in made.tree_classes()), None)
-    if first is None or op.valid:
+    first = next((made for made in makers if made is not None and "broadcast" in Tree(made).tree_classes()), None)
+    if first is None or Masked(op).valid:
         return False
     shape = shape_of(first.operands[0].type)
     small: list[Value | float | int] = []

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tcpx.payload.contexts import foreign_symbols
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import FuncOp, Operation, Value, written_at
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Size, to_text
@@ -297,7 +297,7 @@ class TransformContext:
                 message,
                 Kind.SILENCEABLE,
                 schedule=self.location,
-                payload=op.written_at if op is not None else None,
+                payload=written_at(op) if op is not None else None,
                 required=required,
                 found=found,
                 notes=notes,
@@ -311,7 +311,7 @@ class TransformContext:
         """Say that the step does what is hardly meant. Of all copies of an operation the first one that says so does:
         the message names no copy."""
         if all(message != known.message for known in self.warnings):
-            place = op.written_at
+            place = written_at(op)
             self.warnings.append(
                 Diagnostic(
                     message, Kind.WARNING, self.location, place, required=required, found=found, fix=fix, cause=cause

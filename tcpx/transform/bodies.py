@@ -9,8 +9,11 @@ import numpy as np
 from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.indexing_maps import dims, map_dim
-from tcpx.payload.interfaces import Build, Elementwise, Group, Iterator, IteratorKind, Structured
+from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value
+from tcpx.payload.traits.algebra import Group, algebra
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -31,7 +34,7 @@ class Body:
     def of(op: Structured) -> Body:
         """The body of an operation."""
         elements = Block([(value.name, dtype_of(value.type)) for value in op.inputs]).args
-        positions = Block([("at", p.dtype) for p in op.positions()]).args
+        positions = Block([("at", p.dtype) for p in positions_read(op)]).args
         made: list[Operation] = []
 
         def build(inner: Operation) -> Value:
@@ -46,7 +49,11 @@ class Body:
 
 def _lifted(value: Value, op: Structured) -> Value:
     """What a body combines with the neutral element in place of an accumulator; else the value itself."""
-    made, neutrals, combiner = value.defining_op, op.neutrals(), combiner_of(op) if op.reduces else None
+    made, neutrals, combiner = (
+        value.defining_op,
+        Reduction(op).neutrals(),
+        combiner_of(op) if Reduction.of(op) is not None else None,
+    )
     if made is None or combiner is None or neutrals is None or made.opcode != combiner.opcode:
         return value
     others = [held for held in made.operands if number_of(held) != neutrals[0]]
@@ -63,7 +70,7 @@ def applied(op: Operation, numbers: Sequence[float]) -> float:
 def factors_of_sum(op: Elementwise) -> tuple[int, ...] | None:
     """The factors of its operands in the sum that an operation makes of them: 1 and -1 of a difference. None of
     anything else."""
-    if op.homomorphism != (Group.SUM, Group.SUM):
+    if algebra(op).homomorphism != (Group.SUM, Group.SUM):
         return None
     count = len(op.operands)
     return tuple(int(applied(op, [float(k == j) for j in range(count)])) for k in range(count))
@@ -78,7 +85,7 @@ def combiner_of(op: Structured) -> Elementwise | None:
         made.append(inner)
         return inner.result
 
-    result = op.combine(build, numbers[0], numbers[1]) if numbers else None
+    result = Reduction(op).combine(build, numbers[0], numbers[1]) if numbers else None
     is_one = len(made) == 1 and made[0].result is result and set(made[0].operands) == set(numbers)
     return made[0] if is_one and isinstance(made[0], Elementwise) else None
 

@@ -11,6 +11,7 @@ from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import Conditional, If, Loop, Materialize, StYield
 from tcpx.payload.subsets import over_iterations
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import Chain, Link, complete, is_unwritten
@@ -55,7 +56,7 @@ def may_be_changed_in_place(chain: Chain) -> bool:
 
 def _reads(link: Link) -> list[Operation]:
     """What reads the destination of a link."""
-    return [user for user, k in link.loop.destinations[link.index].uses if user.part_read(k) is not None]
+    return [user for user, k in link.loop.destinations[link.index].uses if Memory(user).part_read(k) is not None]
 
 
 def _reads_what_it_writes(op: Operation, link: Link) -> bool:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from tcpx.payload.ir import Block, Operation
+from tcpx.payload.ir import Block, Operation, is_in
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.ops.group import Group
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import TensorType
 from tcpx.transform.editing import erase_dead, first_change, is_destination, is_pure
 from tcpx.transform.simplification import simplify_algebra, simplify_in
@@ -33,7 +34,7 @@ def erase_unused(rewriter: Rewriter, root: Operation) -> int:
         if op is not root and op.results and not any(r.uses for r in op.results) and is_pure(op)
     ]
     for op in reversed(unused):
-        if op.is_in(root):  # not erased with the loop it stood in
+        if is_in(op, root):  # not erased with the loop it stood in
             erase_dead(rewriter, op.results[:1])
     return len(unused)
 
@@ -69,7 +70,7 @@ def _merge_block(rewriter: Rewriter, block: Block, known: dict[Key, Operation]) 
 
 def _key(op: Operation) -> Key | None:
     """What makes two operations equal; None if they may not be merged."""
-    if op.regions or op.has_side_effects or op.is_terminator or not op.results or op.leaves_undefined:
+    if op.regions or Memory(op).has_side_effects or op.is_terminator or not op.results or Memory(op).leaves_undefined:
         return None
     if isinstance(op, OnSubset) and not isinstance(op.subset_of.type, TensorType):
         return None

@@ -16,6 +16,11 @@ from tcpx.payload.reshaped_tiles import reshaped
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Symbol, Var, product, substitute, to_text
 from tcpx.payload.strided import strided_positions
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.ragged import is_irregular
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of
@@ -31,12 +36,12 @@ MAPPED_INDICES: Final = "indices that maps say"
 
 def is_the_same_anywhere(op: Structured) -> bool:
     """Whether the body does not read where it is, and elements are at places that maps say."""
-    return not op.positions() and has_mapped_indices(op)
+    return not positions_read(op) and has_mapped_indices(op)
 
 
 def has_mapped_indices(op: Structured) -> bool:
     """Whether all elements are at places that maps say."""
-    return not (op.index_operands() or op.is_irregular)
+    return not (Indices(op).operands or is_irregular(op))
 
 
 def coalesce_dims(
@@ -198,7 +203,7 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str], repeats:
     if len(kinds) > 1 or any(it.is_sequential for it in its.values()):
         found = ", ".join(f"{kind.value} dim `{name}`" for kind, name in kinds.items())
         raise _error(ctx, op, names, "parallel dims, or reduction dims", found)
-    if not has_mapped_indices(op) or set(names) & set(op.valid):
+    if not has_mapped_indices(op) or set(names) & set(Masked(op).valid):
         raise _error(ctx, op, names, MAPPED_INDICES, op.opcode)
     values = [*zip(op.inputs, op.maps(), strict=True), *zip(op.results, op.result_maps(), strict=True)]
     for value, entries in values:
@@ -235,7 +240,7 @@ def _merged_positions(ctx: TransformContext, op: Structured, names: Sequence[str
     for name, extent in zip(names, extents, strict=True):
         whole = whole * extent + dim_symbol(name).size()
     found: list[Dim] = []
-    for position in op.positions():
+    for position in positions_read(op):
         factors = _factors(position.expression, names)
         last = factors[-1] if factors else 0
         is_row_major = all(
@@ -341,7 +346,9 @@ def _whole(value: Value, at: InsertPoint) -> Value:
     """What a value is all of, where it is a subset by its type only: a branch round it says that sizes are equal. What
     the destination of a loop holds may have changed before `at`."""
     made = value.defining_op
-    tiles = [move.source_tile for move in made.moves() if move.kind is MoveKind.SUBSET] if made is not None else []
+    tiles = (
+        [move.source_tile for move in Memory(made).moves() if move.kind is MoveKind.SUBSET] if made is not None else []
+    )
     if made is None or not tiles or tiles[0] is None or tiles[0].dropped or not tiles[0].is_at_origin:
         return value
     if isinstance(made, Materialize) and not still_holds(made, at):
@@ -352,7 +359,7 @@ def _whole(value: Value, at: InsertPoint) -> Value:
 
 def reshapes(op: Operation) -> bool:
     """Whether an operation shows the elements of its operand under another shape."""
-    return any(move.kind is MoveKind.RESHAPE for move in op.moves())
+    return any(move.kind is MoveKind.RESHAPE for move in Memory(op).moves())
 
 
 def _on_one_dim(

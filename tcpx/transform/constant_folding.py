@@ -7,13 +7,15 @@ import numpy as np
 
 from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.ir import CloneMap, Operation, Value
+from tcpx.payload.ir import CloneMap, Operation, Value, defined_by, is_in
 from tcpx.payload.ops.call import CallBase
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Symbol, Var
 from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
 from tcpx.transform.declaration import TransformContext
@@ -34,7 +36,7 @@ def fold(ctx: TransformContext, op: Operation) -> Operation:
             required="one result, a tensor of static shape",
             found=", ".join(str(r.type) for r in op.results) or "no result",
         )
-    if op.is_fixed:
+    if Constant.of(op) is not None:
         raise ctx.fail(f"%{op.name} is a constant", op=op, required="something to compute", found=op.opcode)
     _check_sizes(ctx, op, needed)
     calls = _calls(ctx, op, read)
@@ -78,7 +80,7 @@ def _is_static_before_calls(op: Operation, needed: Sequence[Operation], read: Se
     if func is None or unknown_size(needed) is None or not read or any(value not in func.args for value in read):
         return False
     calls = [call for call in func.callers() if isinstance(call, CallBase)]
-    sizes = [known for call in calls for known in call.binding.values()]
+    sizes = [known for call in calls for known in Calling(call).binding.values()]
     return all(isinstance(known, int) for known in sizes) and all(map(_is_of_constants, read))
 
 
@@ -90,7 +92,7 @@ def _fold_before_calls(
     func, copies = rewriter.func_of(op), list[Operation]()
     passed = rewriter.add_block_arg(func.body, op.results[0].type, op.results[0].name)
     for call in calls:
-        sizes = cast("Mapping[Symbol | Var, Dim]", cast("CallBase", call).binding)
+        sizes = cast("Mapping[Symbol | Var, Dim]", Calling(cast("CallBase", call)).binding)
         mapping = CloneMap({value: call.operands[func.args.index(value)] for value in read}, sizes)
         copies.append([rewriter.clone(each, InsertPoint.before(call), mapping) for each in needed][-1])
         rewriter.set_operands(call, [*call.operands, copies[-1].results[0]])
@@ -176,7 +178,7 @@ def _copied_before(ctx: TransformContext, op: Operation) -> Operation | None:
     func, step = ctx.rewriter.func_of(op), ctx.rewriter.step
     for made in ctx.rewriter.module.funcs.values():
         if made.clone_of is func and made.body.ops[0].steps[-1:] == (step,):
-            same = [other for origin in op.origins for other in ctx.rewriter.origins[origin] if other.is_in(made)]
+            same = [other for origin in op.origins for other in ctx.rewriter.origins[origin] if is_in(other, made)]
             return next((other for other in same if other.copy_path[:-1] == op.copy_path[:-1]), None)
     return None
 
@@ -225,7 +227,7 @@ def unknown_size(ops: Sequence[Operation]) -> tuple[str, Operation] | None:
         for each in root.walk():
             attributes = (a for key, a in each.attributes.items() if key not in DIM_ATTRIBUTES)
             dims = [d for attribute in attributes for d in dims_of(attribute)]
-            dims += [d for value in each.defined for d in shape_of(value.type)]
+            dims += [d for value in defined_by(each) for d in shape_of(value.type)]
             unknown = [a.text for d in dims for a in leaves(d).values() if a.name not in inner]
             if unknown:
                 return unknown[0], each
@@ -254,6 +256,6 @@ def needed_for(op: Operation) -> tuple[list[Operation], list[Value]]:
 
 def _read_from_outside(op: Operation) -> list[Value]:
     """The values that an operation, or its body, uses but does not define."""
-    inside = {value for each in op.walk() for value in each.defined}
+    inside = {value for each in op.walk() for value in defined_by(each)}
     used = dict.fromkeys(value for each in op.walk() for value in each.operands)
     return [value for value in used if value not in inside]

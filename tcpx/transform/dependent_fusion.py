@@ -8,11 +8,16 @@ from math import isinf
 from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import index_operands, map_dim
-from tcpx.payload.interfaces import Build, Group, Structured, padded
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.interfaces import Build, Structured, padded
+from tcpx.payload.ir import Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.algebra import Group, algebra
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -43,7 +48,7 @@ class Running:
     @property
     def neutral(self) -> float | int | None:
         """The neutral element of what is reduced."""
-        neutrals = self.op.neutrals()
+        neutrals = Reduction(self.op).neutrals()
         return None if neutrals is None else neutrals[self.number]
 
 
@@ -56,7 +61,7 @@ def fuse_dependent(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
     rewriter = ctx.rewriter
     check_alike(ctx, loop, into)
     _check_path(ctx, loop, into)
-    used = [k for k, result in enumerate(into.results) if any(user.is_in(loop) for user, _ in result.uses)]
+    used = [k for k, result in enumerate(into.results) if any(is_in(user, loop) for user, _ in result.uses)]
     if len(used) > 1:
         raise ctx.fail(
             f"{loop.name} needs several results of {into.name}",
@@ -75,7 +80,7 @@ def fuse_dependent(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
             or "a destination that is passed on",
             fix=Direction("`fuse_dependent` before what is in the loop is tiled"),
         )
-    rewriter.replace_uses(into.results[used[0]], running.after, lambda user: user.is_in(loop))
+    rewriter.replace_uses(into.results[used[0]], running.after, lambda user: is_in(user, loop))
     first = len(into.destinations)
     merged(ctx, loop, into)
     _correct_all(ctx, running, into, range(first, len(into.destinations)))
@@ -115,7 +120,12 @@ def _reduction(ctx: TransformContext, loop: Loop, number: int) -> Running | None
     dest, ends = loop.destinations[number], loop.yields_to(number)
     whole = Tile.full(shape_of(dest.type))
     op = ends[0].value.defining_op if len(ends) == 1 and ends[0].parent is loop.body else None
-    if not isinstance(op, Structured) or not op.inits or op.is_sequential or not ends[0].subset.is_full(whole.sizes):
+    if (
+        not isinstance(op, Structured)
+        or not op.inits
+        or Scan.of(op) is not None
+        or not ends[0].subset.is_full(whole.sizes)
+    ):
         return None
     index = op.results.index(ends[0].value)
     if op.inits[index] is dest:  # what is before is read before something is stored
@@ -186,9 +196,9 @@ def _first_traces(ctx: TransformContext, running: Running, before: Operation) ->
     made = pointwise([(running.after, places), (running.before, places)], type_of(running.after), change)
     by = _insert(ctx, made, before, f"{source_name(op)}.change", op)
     combiner = combiner_of(op)
-    sign = combiner.direction if combiner is not None else 0
+    sign = algebra(combiner).direction if combiner is not None else 0
     traces = {running.after: Trace(places, Change(Group.SUM, by, running.before, sign))}
-    if op.is_irregular or op.is_sequential or op.valid or index_operands(op.maps()):
+    if is_irregular(op) or Scan.of(op) is not None or Masked(op).valid or index_operands(op.maps()):
         return traces
     body = Body.of(op)
     lifted = body.results[number]
@@ -231,7 +241,7 @@ def _correct(ctx: TransformContext, separation: Separation, running: Running, he
     """Let a reduction go on from what it has reduced before, changed as the running result is. `begin` is what its
     destination begins with."""
     op, first = held.op, begin.defining_op
-    trace, neutrals = separation.traces.pop(held.after), op.neutrals()
+    trace, neutrals = separation.traces.pop(held.after), Reduction(op).neutrals()
     change, dtype, limit = trace.change, dtype_of(held.after.type), running.neutral
     if len(op.results) > 1 or change is None or neutrals is None:
         raise separation.fail(op, "a reduction of several results")

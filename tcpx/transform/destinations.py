@@ -6,7 +6,7 @@ from dataclasses import replace
 from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.distances import changes_in, distance
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
@@ -102,7 +102,7 @@ def chain_of(result: Value, inner: Loop, exclusive: bool = False) -> Chain | Non
 def chain_into(value: Value, inner: Loop) -> Chain | None:
     """The chain that starts where `value` is the init of a loop and ends in the body of `inner`."""
     for user, index in value.uses:
-        if isinstance(user, Loop) and inner.is_in(user):
+        if isinstance(user, Loop) and is_in(inner, user):
             found = chain_of(user.results[index], inner, exclusive=True)
             if found is not None:
                 return found

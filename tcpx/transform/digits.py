@@ -9,6 +9,8 @@ from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol, align_up, ceildiv, is_equal, mod, substitute, upper_bound
+from tcpx.payload.traits.rebuilding import Rebuilding
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.transform.arguments import Digit, TransformContext
 from tcpx.transform.editing import replace_with
@@ -172,7 +174,7 @@ def split_digits(value: Value, held_by: IndexingMap, stored_by: IndexingMap, siz
 def reread(rewriter: Rewriter, op: Structured, index: int, value: Value, layout: IndexingMap) -> Structured:
     """Let `op` read input `index` as `value`, by the map `layout`: in its class if that can say so, else in the
     nearest class above it that can."""
-    attributes = op.reading_by(index, layout)
+    attributes = Rebuilding(op).reading_by(index, layout)
     if attributes is not None:
         rewriter.set_operand(op, index, value)
         for key, held in attributes.items():
@@ -180,14 +182,14 @@ def reread(rewriter: Rewriter, op: Structured, index: int, value: Value, layout:
         return op
     operands = [value if k == index else operand for k, operand in enumerate(op.operands)]
     body = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
-    attributes = {**body.attributes, **(body.reading_by(index, layout) or {})}
+    attributes = {**body.attributes, **(Rebuilding(body).reading_by(index, layout) or {})}
 
     def reading(operands: Sequence[Value]) -> Generic:
         regions = [region.clone(CloneMap(), lambda name: name) for region in body.regions]
         return Generic(operands, [result.type for result in op.results], attributes, regions)
 
     values = Block([(v.name, v.type) for v in operands]).args
-    for name in op.tree_classes()[1:]:
+    for name in Tree(op).tree_classes()[1:]:
         found = find_match(reading(values), classes_called(name))
         if isinstance(found, Candidate):
             return replace_with(rewriter, op, found.on(op, operands))

@@ -7,6 +7,7 @@ from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, dims, map_dim, m
 from tcpx.payload.interfaces import Iterator, IteratorKind, Structured
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.matching import classes_called, general, stand_ins
 from tcpx.transform.reduction_splitting import combination, insert_part, nearest
@@ -26,7 +27,10 @@ def reduce_dims_first(rewriter: Rewriter, op: Structured, first: Collection[str]
         "iterators": tuple(it.entry for it in (*parallel, *(it for it in iterators if it.name in first))),
         "maps": (first_map, dims(*sizes)),
     }
-    type_, classes = TensorType(tuple(sizes.values()), op.acc_type), [classes_called(n) for n in op.tree_classes()]
+    type_, classes = (
+        TensorType(tuple(sizes.values()), op.acc_type),
+        [classes_called(n) for n in Tree(op).tree_classes()],
+    )
     partial = insert_part(rewriter, op, nearest(attributes, body.regions, op.inputs, [type_], classes), ".first")
     rest = [it for it in iterators if it.name not in first]
     second = insert_part(rewriter, op, combination(op, partial.results, rest, second_map, op.result_maps()), "")

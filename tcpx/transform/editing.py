@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tcpx.payload.interfaces import Box, Build, Structured, Tileable
-from tcpx.payload.ir import Block, FuncOp, Operation, OpT, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, OpT, Value, is_in, parent_op
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile, compose
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
 
@@ -40,7 +42,7 @@ def first_of(value: Value) -> Value | None:
 
 def is_undefined(value: Value) -> bool:
     """Whether a value is made as one whose elements have no value yet."""
-    return value.defining_op is not None and value.defining_op.leaves_undefined
+    return value.defining_op is not None and Memory(value.defining_op).leaves_undefined
 
 
 def whole_of(value: Value) -> Value:
@@ -76,7 +78,7 @@ def still_holds(read: Materialize, point: InsertPoint) -> bool:
     around = next((op for op in read.ancestors() if op.parent is dest.owner), None)
     if not is_destination(dest) or around is None or here is None:
         return not is_destination(dest)
-    return here.is_in(around) and not any(store.is_in(around) for store in _yields_to(dest))
+    return is_in(here, around) and not any(is_in(store, around) for store in _yields_to(dest))
 
 
 def _yields_to(dest: Value) -> list[StYield]:
@@ -93,7 +95,7 @@ def _changes_between(dest: Value, one: InsertPoint, other: InsertPoint) -> bool:
     if len(found) < len(places):
         return True
     passed = dest.owner.ops[min(first for first, _ in found) : max(end for _, end in found)]
-    return any(store.is_in(op) for op in passed for store in _yields_to(dest))
+    return any(is_in(store, op) for op in passed for store in _yields_to(dest))
 
 
 def _place_in(body: Block, point: InsertPoint) -> tuple[int, int] | None:
@@ -103,7 +105,7 @@ def _place_in(body: Block, point: InsertPoint) -> tuple[int, int] | None:
         return point.index, point.index
     around = point.block.parent
     while around is not None and around.parent is not body:
-        around = around.parent_op
+        around = parent_op(around)
     return (body.index(around), body.index(around) + 1) if around is not None else None
 
 
@@ -144,7 +146,7 @@ def _moved(rewriter: Rewriter, op: Structured, box: Box, point: InsertPoint) -> 
 def _read_through(rewriter: Rewriter, view: Tileable, tile: Tile, point: InsertPoint) -> Value | None:
     """What a tile of a view shows, of tiles of its operands; None where it shows none, or only names the memory of its
     operand by another shape."""
-    if any(move.kind is MoveKind.RESHAPE for move in view.moves()):
+    if any(move.kind is MoveKind.RESHAPE for move in Memory(view).moves()):
         return None
     parts: list[Value] = []
 
@@ -153,13 +155,13 @@ def _read_through(rewriter: Rewriter, view: Tileable, tile: Tile, point: InsertP
         return parts[-1]
 
     def made(op: Operation) -> Value:
-        suffix = "p" if isinstance(op, Tileable) and op.rest is not None else "t"
+        suffix = "p" if isinstance(op, Tileable) and Shown(op).rest is not None else "t"
         parts.append(rewriter.insert(op, _behind(parts, point), f"{view.result.name.split('.')[0]}.{suffix}").result)
         return parts[-1]
 
     found = new.shown(view, tile, read, made)
     dense = tile.dense()
-    if found is not None or dense == tile or view.pieces(dense) is None:
+    if found is not None or dense == tile or Shown(view).pieces(dense) is None:
         return found
     parts.append(read_subset(rewriter, view.result, dense, point))
     return made(Materialize.of(parts[-1], tile.order_in_dense()))
@@ -174,7 +176,7 @@ def _behind(values: Sequence[Value], point: InsertPoint) -> InsertPoint:
 
 def show_views(rewriter: Rewriter, ops: Iterable[Operation]) -> None:
     """Replace views that no stage knows by what all of them shows."""
-    for view in [op for op in ops if isinstance(op, Tileable) and op.is_made_of_others]:
+    for view in [op for op in ops if isinstance(op, Tileable) and Shown(op).is_made_of_others]:
         if view.parent is not None:  # else only another view read it
             _show_view(rewriter, view)
 
@@ -212,7 +214,7 @@ def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Va
         if made is old or not moved.keys() >= {*value.users}:
             continue
         is_movement = isinstance(old, Structured) and old.is_movement
-        if is_movement or old.pieces(full_like(value)) is not None:
+        if is_movement or Shown(old).pieces(full_like(value)) is not None:
             moved.setdefault(old, []).append(made)
         if is_movement:
             pending.extend(zip(old.inputs, made.inputs, strict=True))
@@ -261,13 +263,13 @@ def rename_inside(rewriter: Rewriter, made: Operation, place: Operation) -> None
 
 def is_pure(op: Operation) -> bool:
     """Whether an operation and all inside it only compute results."""
-    if op.has_side_effects or op.is_terminator:
+    if Memory(op).has_side_effects or op.is_terminator:
         return False
     dests = {id(a) for inner in op.walk() for block in inner.regions for a in block.args}
     for block in op.regions:
         for inner in block.ops:
             for nested in inner.walk():
-                changes = nested.has_side_effects and not nested.is_hint
+                changes = Memory(nested).has_side_effects and not Memory(nested).is_hint
                 if changes and (not nested.operands or id(nested.operands[-1]) not in dests):
                     return False
     return True
@@ -276,7 +278,7 @@ def is_pure(op: Operation) -> bool:
 def _defined_in(value: Value, op: Operation) -> bool:
     """Whether a value belongs to the operation or to something inside it."""
     holder = value.owner.parent if isinstance(value.owner, Block) else value.owner
-    return holder is not None and holder.is_in(op)
+    return holder is not None and is_in(holder, op)
 
 
 Copies = dict[Operation, list[Operation]]
@@ -296,7 +298,7 @@ def erase_dead(
         op = pending.pop().defining_op
         if op is None or op.parent is None or any(r.uses for r in op.results) or not is_pure(op):
             continue
-        if within is not None and not op.is_in(within):
+        if within is not None and not is_in(op, within):
             continue
         operands = list(dict.fromkeys(v for inner in op.walk() for v in inner.operands if not _defined_in(v, op)))
         origins = op.origins

@@ -15,6 +15,7 @@ from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Var, minimum, product
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.ragged import is_irregular
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -33,7 +34,7 @@ def block_steps(ctx: TransformContext, loop: Loop, size: int, parallel: bool) ->
 
 def _is_of_elements(op: Operation) -> TypeGuard[Structured]:
     """Whether an operation computes each element of one dim from elements at the same place, and from numbers."""
-    if not is_pointwise(op) or len(op.iterators()) != 1 or op.is_irregular:
+    if not is_pointwise(op) or len(op.iterators()) != 1 or is_irregular(op):
         return False
     names = {op.iterators()[0].name, None}
     return all(

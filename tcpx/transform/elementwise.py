@@ -8,6 +8,10 @@ from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, dims, index_oper
 from tcpx.payload.interfaces import IteratorKind, Position, Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.sizes import Dim, Symbol, substitute
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.ragged import ragged_dims
+from tcpx.payload.traits.scatter import Scatter
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.transform import new
 from tcpx.transform.editing import source_name
@@ -21,7 +25,7 @@ def is_pointwise(op: Operation | None) -> TypeGuard[Structured]:
     return (
         isinstance(op, Structured)
         and all(it.kind is IteratorKind.PARALLEL for it in op.iterators())
-        and not (op.inits or op.ragged() or op.scatters or index_operands(op.maps()))
+        and not (op.inits or ragged_dims(op) or Scatter.of(op) is not None or index_operands(op.maps()))
         and len(set(op.result_maps())) == 1
     )
 
@@ -36,7 +40,7 @@ def repeats(op: Operation | None) -> TypeGuard[Structured]:
 
 def fills(op: Operation | None) -> TypeGuard[Structured]:
     """Whether every element of the result of an operation is one number."""
-    return isinstance(op, Structured) and op.is_movement and is_pointwise(op) and not (op.inputs or op.positions())
+    return isinstance(op, Structured) and op.is_movement and is_pointwise(op) and not (op.inputs or positions_read(op))
 
 
 def _places(op: Structured, index: IndexingMap) -> Mapping[Symbol, Dim]:
@@ -92,7 +96,7 @@ class _Merged:
         whole = {op.result_maps()[0]: self.dims}
         reads = [whole.get(m) or _read_at(m, index) for m in op.maps()]
         elements = [self._element(value, at, op) for value, at in zip(op.inputs, reads, strict=True)]
-        elements += [self._position(p, index) for p in op.positions()]
+        elements += [self._position(p, index) for p in positions_read(op)]
         made = op.elements(lambda inner: self._build(inner, op), elements, [])
         self.elements |= dict(zip(op.results, made, strict=True))
 
@@ -114,7 +118,7 @@ class _Merged:
                 found=f"element {map_text(self.dims)} is computed, element {map_text(indexing_map)} is read",
             )
         made = value.defining_op
-        if made is not None and (made.number is not None or fills(made)):
+        if made is not None and (Constant(made).number is not None or fills(made)):
             if value not in self.literals:
                 self.literals[value] = self._literal(made)
             return self.literals[value]
@@ -132,7 +136,7 @@ class _Merged:
         """The number that every element of a result is."""
         if fills(made):
             return made.elements(lambda op: self._build(op, made), [], [])[0]
-        return self._build(new.literal(made.number or 0, dtype_of(made.result.type)), made)
+        return self._build(new.literal(Constant(made).number or 0, dtype_of(made.result.type)), made)
 
     def _position(self, position: Position, index: Mapping[Symbol, Dim]) -> Value:
         return self._counting(Position(substitute(position.expression, {**index}), position.dtype, position.origin))

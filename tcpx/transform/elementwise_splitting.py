@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, IteratorKind, Structured
 from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -14,7 +17,7 @@ def split_body(ctx: TransformContext, op: Structured, build: Build) -> list[Valu
     """Build one operation for each of the body of an elementwise generic; returns what replaces its results."""
     serial = [f"{it.kind.value} dim `{it.name}`" for it in op.iterators() if it.is_reduction]
     on_tensors = all(isinstance(result.type, TensorType) for result in op.results)
-    if serial or op.inits or op.index_operands() or op.positions() or not on_tensors:
+    if serial or op.inits or Indices(op).operands or positions_read(op) or not on_tensors:
         raise ctx.fail(
             f"the body of %{op.name} is not made of operations on tensors",
             op=op,
@@ -40,7 +43,8 @@ def split_body(ctx: TransformContext, op: Structured, build: Build) -> list[Valu
 
     for inner in block.ops[:-1]:
         type_ = TensorType(shape, dtype_of(inner.result.type))
-        made = new.fill(inner.number, type_) if inner.number is not None else None
+        number = Constant(inner).number
+        made = new.fill(number, type_) if number is not None else None
         if made is None:
             made = type(inner)([spread(value) for value in inner.operands], [type_], inner.attributes)
         values[inner.result] = build(made)

@@ -8,7 +8,7 @@ from math import gcd
 from typing import Final
 
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.ir import FuncOp, Value
+from tcpx.payload.ir import FuncOp, Value, defined_by
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.structure import fingerprint
@@ -70,7 +70,7 @@ def _join(rewriter: Rewriter, members: Sequence[FuncOp]) -> None:
 
 def _tensors(func: FuncOp) -> Iterator[Value]:
     """All tensors in a function, its arguments first."""
-    values = (value for op in (func, *func.walk()) for value in op.defined)
+    values = (value for op in (func, *func.walk()) for value in defined_by(op))
     return (value for value in dict.fromkeys(values) if isinstance(value.type, TensorType))
 
 

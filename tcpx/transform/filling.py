@@ -10,7 +10,7 @@ from tcpx.payload.contexts import as_declared, context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Tileable
-from tcpx.payload.ir import Block, CloneMap, Operation, Value
+from tcpx.payload.ir import Block, CloneMap, Operation, Value, is_in, parent_op
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import For, If, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint
@@ -30,6 +30,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.sizes.bounds import is_equal
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -98,7 +99,7 @@ def _parts(view: Operation) -> list[Tile]:
     if isinstance(view, Materialize):
         return [view.subset]
     whole = Tile.full(shape_of(view.results[0].type))
-    pieces = view.pieces(whole) if isinstance(view, Tileable) else None
+    pieces = Shown(view).pieces(whole) if isinstance(view, Tileable) else None
     return [whole, *(piece.place for piece in pieces or ())]
 
 
@@ -109,7 +110,7 @@ def with_views(current: CurrentTile, inside: Operation) -> CurrentTile:
     def visit(value: Value) -> None:
         op = value.defining_op
         is_view = isinstance(op, Materialize) or (isinstance(op, Tileable) and new.pieces_of_all(op) is not None)
-        if op is not None and is_view and op is not inside and op.is_in(inside):
+        if op is not None and is_view and op is not inside and is_in(op, inside):
             for operand in op.operands:
                 visit(operand)
             found[op] = None
@@ -123,7 +124,7 @@ def current_tile(value: Value) -> CurrentTile:
     shape = shape_of(value.type)
     straight = tuple(range(len(shape)))
     piece = new.whole_piece(definition)
-    if isinstance(definition, Tileable) and piece is not None and definition.rest is None:
+    if isinstance(definition, Tileable) and piece is not None and Shown(definition).rest is None:
         inner = current_tile(definition.operands[piece.operand])
         turned = tuple(inner.permutation[k] for k in piece.permutation)
         return CurrentTile(inner.source, inner.subset, shape, inner.pad, inner.padded, turned)
@@ -298,9 +299,10 @@ def _stored_tile(
         tile = ctx.rewriter.clone(view, InsertPoint(block, len(block.ops)), shown).results[0]
     if not subset.is_full(shape_of(tile.type)):
         tile = made(Materialize.of(tile, subset))
-    if current.pad is not None and current.pad.rest is not None:
+    rest = Shown(current.pad).rest if current.pad is not None else None
+    if current.pad is not None and rest is not None:
         shape = [substitute(d, renamed) for d in current.padded]
-        tile = made(new.pad(tile, shape, current.pad.rest, free=current.pad.is_free))
+        tile = made(new.pad(tile, shape, rest, free=Shown(current.pad).is_free))
     held_by, stored_by = maps
     if set(held_by) != set(stored_by):
         return made(split_digits(tile, held_by, stored_by, sizes))
@@ -349,7 +351,7 @@ def check_filled_by(
                 f"%{op.name} stands in a branch in {outside.name}",
                 op=inside,
                 required="an operation that every iteration runs",
-                found=inside.parent_op.opcode if inside.parent_op is not None else "no loop",
+                found=outer.opcode if (outer := parent_op(inside)) is not None else "no loop",
             )
 
 

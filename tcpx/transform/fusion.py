@@ -5,14 +5,16 @@ from itertools import pairwise
 
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.indexing_maps import grows, map_dim
-from tcpx.payload.interfaces import Box, Structured, Tileable
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.interfaces import Box, Structured, Tileable, pads_freely
+from tcpx.payload.ir import Block, Operation, Value, is_in, parent_op
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield, runs_at_most_once
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.view import Padding, Shown
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -49,7 +51,7 @@ def ancestor_in(op: Operation, block: Block) -> Operation | None:
     """The operation of `block` that is or encloses `op`."""
     here: Operation | None = op
     while here is not None and here.parent is not block:
-        here = here.parent_op
+        here = parent_op(here)
     return here
 
 
@@ -458,7 +460,7 @@ class _FusedConsumer:
         unspecified."""
         tiles, wide_tiles = dict(sources), dict(padded)
         for op in self.moved:
-            if not op.pads_operands:
+            if not Padding(op).pads_operands:
                 return True
             box = self._box(op, tiles)
             wide = _padded_box(self._box_of(op, wide_tiles), box)
@@ -477,9 +479,9 @@ class _FusedConsumer:
         read = read_subset(self.rewriter, value, part, before)
         is_input = index < len(op.inputs)
         reduced = any(it.is_reduction for it in op.iterators())
-        reduced = reduced and (not is_input or op.pad_value(index, True) is not None)
-        fill = op.pad_value(index, reduced) if is_input else 0
-        is_free = not reduced and (not is_input or op.pads_freely(index))
+        reduced = reduced and (not is_input or Padding(op).pad_value(index, True) is not None)
+        fill = Padding(op).pad_value(index, reduced) if is_input else 0
+        is_free = not reduced and (not is_input or pads_freely(op, index))
         return pad_value_to(self.rewriter, read, shape, fill, is_free, before)
 
 
@@ -523,9 +525,9 @@ def pull(
         read = Materialize.of(computed, part.order_in_dense())
         value = rewriter.insert(read, InsertPoint.before(before), f"{source_name(op)}.t").result
         return pad_value_to(rewriter, value, shape, 0, True, before)
-    boxes = _boxes_to_pull(op, wanted, part, shape if op.pads_operands else part.shape)
+    boxes = _boxes_to_pull(op, wanted, part, shape if Padding(op).pads_operands else part.shape)
     made = _pull_box(rewriter, op, *boxes, before, copies).results[op.results.index(wanted)]
-    return made if op.pads_operands else pad_value_to(rewriter, made, shape, 0, True, before)
+    return made if Padding(op).pads_operands else pad_value_to(rewriter, made, shape, 0, True, before)
 
 
 def _boxes_to_pull(op: Tileable, result: Value, part: Tile, shape: Sequence[Dim]) -> tuple[Box, Box]:
@@ -555,7 +557,9 @@ def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Ope
             operands.append(pull(rewriter, definition, tile, wanted, before, copies))
             continue
         read = read_subset(rewriter, value, tile, before)
-        operands.append(pad_value_to(rewriter, read, wanted, op.pad_value(k, False), op.pads_freely(k), before))
+        operands.append(
+            pad_value_to(rewriter, read, wanted, Padding(op).pad_value(k, False), pads_freely(op, k), before)
+        )
     for k, value in enumerate(op.inits):
         read = read_subset(rewriter, value, op.result_tile(box, k), before)
         shape = op.result_tile(wide, k).shape
@@ -616,7 +620,7 @@ def _starts(producer: Tileable, into: Loop) -> bool:
 def _reads(producer: Tileable, into: Loop) -> list[Operation]:
     """The operations inside `into` that read a result."""
     users = dict.fromkeys(user for result in producer.results for user in result.users)
-    return [user for user in users if user is not into and user.is_in(into)]
+    return [user for user in users if user is not into and is_in(user, into)]
 
 
 def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, again: Again) -> None:
@@ -636,11 +640,11 @@ def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
         is_movement = isinstance(user, Structured) and user.is_movement and isinstance(value.defining_op, Materialize)
         is_padding = new.padded(user) is not None and not _is_read_in_steps(user)
         shows = isinstance(user, Materialize) or is_padding or is_movement
-        if not shows or user.is_in(into) or not into.is_in(user.parent_op or user):
+        if not shows or is_in(user, into) or not is_in(into, parent_op(user) or user):
             continue
         _sink_reads(rewriter, user.results[0], into)
         start = InsertPoint.start(into.body)
-        is_read_there = user.results[0].uses and all(u is not into and u.is_in(into) for u in user.results[0].users)
+        is_read_there = user.results[0].uses and all(u is not into and is_in(u, into) for u in user.results[0].users)
         if is_read_there and first_change(user, start) is None:
             rewriter.move(user, start)
 
@@ -660,7 +664,7 @@ def _between(producer: Tileable, into: Loop) -> list[Tileable]:
     needed: list[Tileable] = []
     keep: set[int] = set()
     for op in reversed(path):
-        if any(user.is_in(end) or id(user) in keep for result in op.results for user in result.users):
+        if any(is_in(user, end) or id(user) in keep for result in op.results for user in result.users):
             keep.add(id(op))
             needed.append(op)
     return list(reversed(needed))
@@ -675,7 +679,7 @@ def _fuse_reads(
     is_kept: bool,
 ) -> None:
     rewriter = ctx.rewriter
-    outside = [u for result in producer.results for u in result.users if u is into or not u.is_in(into)]
+    outside = [u for result in producer.results for u in result.users if u is into or not is_in(u, into)]
     if outside and not (again.always or is_kept):
         raise ctx.fail(
             f"%{producer.name} is also used outside the loop {into.name}",
@@ -753,7 +757,7 @@ def _pull_at(
             fix=Direction(f"slice what %{producer.name} reads, in the payload: of that it computes what is read alone"),
         )
     first = _at_first(part, user)
-    if producer.pads_operands and part.dense() == part:
+    if Padding(producer).pads_operands and part.dense() == part:
         padded = _padded_shape(producer, user) if target is user else shape
         at_first = _boxes_to_pull(producer, source, first, padded)
         key: tuple[Hashable, ...] = (target.parent, *at_first)
@@ -783,11 +787,11 @@ def _padded_shape(producer: Tileable, user: Operation) -> Sequence[Dim]:
     movement, such as a pack, is computed in its own shape, directly at its destination."""
     shape = shape_of(user.results[0].type)
     pads = user.results[0].users
-    is_moved = isinstance(producer, Structured) and (producer.is_movement or producer.reduces)
+    is_moved = isinstance(producer, Structured) and (producer.is_movement or Reduction.of(producer) is not None)
     if is_moved or not pads or any(new.padded_behind(pad) is None for pad in pads):
         return shape
     readers = [op for pad in pads for op in pad.results[0].users]
-    if not any(isinstance(op, Structured) and (op.reduces or op.inits) for op in readers):
+    if not any(isinstance(op, Structured) and (Reduction.of(op) is not None or op.inits) for op in readers):
         return shape
     padded = {tuple(shape_of(pad.results[0].type)) for pad in pads}
     return padded.pop() if len(padded) == 1 else shape
@@ -799,7 +803,7 @@ def _replaced(user: Operation) -> Operation:
         return user
     readers = user.result.users
     pad = readers[0] if len(readers) == 1 else None
-    return pad if isinstance(pad, Tileable) and pad.is_free and new.padded_behind(pad) is not None else user
+    return pad if isinstance(pad, Tileable) and Shown(pad).is_free and new.padded_behind(pad) is not None else user
 
 
 def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, again: Again) -> None:

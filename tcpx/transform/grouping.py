@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, ScheduleError
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import PROMISE, FuncOp, Operation
+from tcpx.payload.ir import PROMISE, FuncOp, Operation, is_in
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType
 from tcpx.target import target_at
 from tcpx.transform.arguments import TransformContext
@@ -104,7 +106,7 @@ def _named(made: Group) -> str:
 
 
 def _parts(made: Group) -> list[Operation]:
-    return [op for op in made.body.ops[:-1] if not op.is_fixed and not op.leaves_undefined]
+    return [op for op in made.body.ops[:-1] if Constant.of(op) is None and not Memory(op).leaves_undefined]
 
 
 def _broken(made: Group, promised: str, required: str, found: Sequence[Operation], fix: str) -> ScheduleError:
@@ -123,7 +125,7 @@ def _broken(made: Group, promised: str, required: str, found: Sequence[Operation
 
 def check_not_isolated(ctx: TransformContext, op: Operation, into: Loop) -> None:
     """Nothing from outside is fused into a loop of an isolated group."""
-    closed = next((a for a in into.ancestors() if isinstance(a, Group) and a.is_isolated and not op.is_in(a)), None)
+    closed = next((a for a in into.ancestors() if isinstance(a, Group) and a.is_isolated and not is_in(op, a)), None)
     if closed is not None:
         raise ctx.fail(
             f"%{op.name} is outside the isolated group %{closed.name}",

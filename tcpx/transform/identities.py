@@ -13,6 +13,7 @@ from functools import cache
 from typing import Final
 
 from tcpx.payload.ir import operation_classes
+from tcpx.payload.traits.algebra import algebra
 from tcpx.payload.types import ScalarKind, ScalarType
 from tcpx.records import frozen
 
@@ -153,7 +154,7 @@ def identities(*options: str) -> Mapping[str, tuple[Identity, ...]]:
 def _orders(term: Term) -> tuple[Term, ...]:
     """A pattern with its first two operands in both orders, where they commute and that is another one."""
     known = operation_classes().get(term.opcode)
-    if known is None or known.commutes != (0, 1) or term.args[0] == term.args[1]:
+    if known is None or algebra(known).commutes != (0, 1) or term.args[0] == term.args[1]:
         return (term,)
     first, second, *rest = term.args
     return term, Term(opcode=term.opcode, args=(second, first, *rest))

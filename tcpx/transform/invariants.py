@@ -3,10 +3,11 @@
 from collections.abc import Collection
 
 from tcpx.payload.inside import stays_inside_without
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes.bounds import is_less_equal
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType, TensorType
 from tcpx.payload.variables import free_variables, variable_of
 from tcpx.transform.convex import sources
@@ -22,7 +23,7 @@ def loop_invariants(loop: Loop) -> list[Operation]:
             break
         for op in kept:
             del found[op]
-    return [op for op in found if not op.leaves_undefined or any(r.users for r in op.results)]
+    return [op for op in found if not Memory(op).leaves_undefined or any(r.users for r in op.results)]
 
 
 def needed(op: Operation, loop: Loop) -> list[Operation]:
@@ -82,7 +83,7 @@ def _is_there(op: OnSubset, loop: Loop) -> bool:
 def _is_made_in(value: Value, op: Operation) -> bool:
     owner = value.owner
     holder = owner if isinstance(owner, Operation) else owner.parent
-    return holder is not None and holder.is_in(op)
+    return holder is not None and is_in(holder, op)
 
 
 def move_before(rewriter: Rewriter, loop: Loop, ops: list[Operation]) -> None:

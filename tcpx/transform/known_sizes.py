@@ -8,6 +8,7 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.rebuilding import Rebuilding
 from tcpx.payload.types import Type, shape_of, with_shape
 
 
@@ -25,7 +26,7 @@ def write_known_sizes(rewriter: Rewriter, ops: Sequence[Operation], facts: Conte
                     rewriter.set_attribute(op, "subset", known)
             if isinstance(op, Structured):
                 declared = {it.name: facts.value(it.extent) for it in op.iterators() if it.extent is not None}
-                for key, attribute in op.declaring(declared).items() if declared else ():
+                for key, attribute in Rebuilding(op).declaring(declared).items() if declared else ():
                     if op.attributes[key] != attribute:
                         rewriter.set_attribute(op, key, attribute)
             if isinstance(op, Loop):

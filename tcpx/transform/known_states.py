@@ -4,8 +4,13 @@ from collections.abc import Mapping, Sequence
 from math import isinf
 
 from tcpx.payload.indexing_maps import IndexingMap, index_operands
-from tcpx.payload.interfaces import Elementwise, Group, Structured
+from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Operation, Value
+from tcpx.payload.traits.algebra import Group, algebra
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 from tcpx.transform.bodies import Body, combiner_of
@@ -27,7 +32,7 @@ State = float | Kept | None
 def state_of(op: Structured, elements: Sequence[State], start: State, given: Mapping[int, float]) -> State:
     """What an operation computes of elements in these states, one for each input, if others are finite. `start` is the
     state of the accumulator; `given` are known results of operations of its body, by their number."""
-    if op.is_sequential or op.is_irregular or op.valid or index_operands(op.maps()):
+    if Scan.of(op) is not None or is_irregular(op) or Masked(op).valid or index_operands(op.maps()):
         return None
     body = Body.of(op)
     known: dict[Value, State] = {}
@@ -41,11 +46,11 @@ def state_of(op: Structured, elements: Sequence[State], start: State, given: Map
             number = as_number(inner.result)
             known[inner.result] = number if number is not None else _scalar(inner, operands)
     made = known.get(body.results[0])
-    if not op.reduces:
+    if Reduction.of(op) is None:
         if isinstance(made, Kept):
             return Kept(made.destination) if made.read == op.result_map() else None
         return made
-    neutrals = op.neutrals()
+    neutrals = Reduction(op).neutrals()
     if neutrals is None or combiner_of(op) is None or made != neutrals[0]:
         return None
     return start if op.inits else float(neutrals[0])
@@ -54,7 +59,7 @@ def state_of(op: Structured, elements: Sequence[State], start: State, given: Map
 def is_neutral(op: Structured, numbers: Sequence[float | None]) -> bool:
     """Whether an iteration that reads these numbers, and finite ones where there is none, leaves its accumulator as it
     is. A body of several operations may overflow on the way: nothing is known of it."""
-    if not op.reduces or len(op.results) > 1 or all(number is None for number in numbers):
+    if Reduction.of(op) is None or len(op.results) > 1 or all(number is None for number in numbers):
         return False
     if len(Body.of(op).ops) > 1:
         return False
@@ -72,15 +77,15 @@ def _scalar(op: Operation, states: Sequence[State]) -> State:
     numbers = [held if isinstance(held, float) else None for held in states]
     if not isinstance(op, Elementwise):
         return None
-    if op.chooses and numbers[0] is not None:
+    if algebra(op).chooses and numbers[0] is not None:
         return states[1] if numbers[0] else states[2]
-    if op.holds_for and None in numbers:
+    if algebra(op).holds_for and None in numbers:
         sign = _sign(states)
-        return None if sign is None else float(sign in op.holds_for)
+        return None if sign is None else float(sign in algebra(op).holds_for)
     for group in Group:
         if op.opcode == group.value and group.identity in numbers:
             return states[1 - numbers.index(group.identity)]
-    if 0.0 in numbers and any(number is None and k not in op.linear for k, number in enumerate(numbers)):
+    if 0.0 in numbers and any(number is None and k not in algebra(op).linear for k, number in enumerate(numbers)):
         return None  # 0 divided by 0 is NaN
     return start_of(op, numbers)
 

@@ -10,12 +10,13 @@ from tcpx.payload.diagnostics import Direction
 from tcpx.payload.disjointness import are_apart
 from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, CloneMap, Operation, Value
+from tcpx.payload.ir import Block, CloneMap, Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, trip_count
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, Var, floordiv, maximum, to_text, variables
 from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import TensorType, Type, shape_of, with_shape
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -49,7 +50,7 @@ def fission(ctx: TransformContext, loop: Loop, last: Operation) -> tuple[Loop, L
     early = _first_part(ctx, loop, last)
     late = [op for op in loop.body.ops if op not in early]
     written, kept = _destinations_of(ctx, loop, early, last)
-    handed = [v for op in early for v in op.results if any(u.is_in(each) for u in v.users for each in late)]
+    handed = [v for op in early for v in op.results if any(is_in(u, each) for u in v.users for each in late)]
     computed = _behind_moves(handed, loop)
     stores = {value: store for value in computed if (store := _store_of(value, loop, early)) is not None}
     slots = {value: _slot(ctx, loop, value) for value in computed if value not in stores}
@@ -70,8 +71,8 @@ def fission(ctx: TransformContext, loop: Loop, last: Operation) -> tuple[Loop, L
         # What a part reads and does not write is there before the first loop, or after it.
         in_first = first.destinations[written.index(k)] if k in written else loop.operands[k]
         in_second = second.destinations[kept.index(k)] if k in kept else begun.get(k, loop.operands[k])
-        rewriter.replace_uses(dest, in_first, lambda user: user.is_in(first))
-        rewriter.replace_uses(dest, in_second, lambda user: user.is_in(second))
+        rewriter.replace_uses(dest, in_first, lambda user: is_in(user, first))
+        rewriter.replace_uses(dest, in_second, lambda user: is_in(user, second))
     places = {value: (first.results[first.destinations.index(s.destination)], s.subset) for value, s in stores.items()}
     for (value, slot), k in zip(slots.items(), range(len(written), len(first.results)), strict=True):
         tile = slot.tile(value, old)
@@ -81,7 +82,7 @@ def fission(ctx: TransformContext, loop: Loop, last: Operation) -> tuple[Loop, L
     copies = CloneMap(sizes={old: Size.of(var)})
     for value in handed:
         given = _given(ctx, value, first, second, places, copies)
-        rewriter.replace_uses(value, given, lambda user: user.is_in(second))
+        rewriter.replace_uses(value, given, lambda user: is_in(user, second))
     ends = begun | dict(zip(kept, second.results, strict=True))
     rewriter.continue_as(loop, second)
     rewriter.replace_op(loop, [ends.get(k, start) for k, start in enumerate(loop.operands)])
@@ -142,13 +143,13 @@ def _destinations_of(
 
 
 def _is_in_part(op: Operation, part: Collection[Operation]) -> bool:
-    return any(op.is_in(each) for each in part)
+    return any(is_in(op, each) for each in part)
 
 
 def _would_overtake(loop: Loop, use: tuple[Operation, int], other: tuple[Operation, int]) -> bool:
     """Whether a use of a destination may come after another one that accesses the same elements: in a later iteration,
     or behind it in one."""
-    tiles = [op.subset if isinstance(op, StYield) else op.part_read(index) for op, index in (other, use)]
+    tiles = [op.subset if isinstance(op, StYield) else Memory(op).part_read(index) for op, index in (other, use)]
     if tiles[0] is None or tiles[1] is None:
         return True
     places = [next(a for a in (op, *op.ancestors()) if a.parent is loop.body).order for op, _ in (other, use)]
@@ -159,7 +160,7 @@ def _only_moves(op: Operation, loop: Loop) -> bool:
     """Whether an operation is done again in the second loop, as it computes nothing."""
     if isinstance(op, Materialize):
         return op.source not in loop.destinations
-    return op.leaves_undefined or (isinstance(op, Structured) and op.is_movement and not op.inits)
+    return Memory(op).leaves_undefined or (isinstance(op, Structured) and op.is_movement and not op.inits)
 
 
 def _behind_moves(values: Sequence[Value], loop: Loop) -> list[Value]:
@@ -228,7 +229,7 @@ def _given(
 ) -> Value:
     """A value of the first loop in the second, read or shown at the start of its body."""
     op = value.defining_op
-    if value in copies.values or op is None or not op.is_in(first):
+    if value in copies.values or op is None or not is_in(op, first):
         return copies.values.get(value, value)
     if value in places:
         source, tile = places[value]

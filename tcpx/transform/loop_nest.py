@@ -13,6 +13,7 @@ from tcpx.payload.ir import CALLEE, Attribute, Block, FuncOp, Operation
 from tcpx.payload.ops.gml_st import UNBOUNDED, Conditional, If, Loop, While
 from tcpx.payload.ops.group import Group
 from tcpx.payload.sizes import to_text
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import VectorType
 from tcpx.records import frozen_for_checkers
 
@@ -275,7 +276,7 @@ def _append_lines(op: Operation, depth: int, lines: list[NestLine]) -> None:
         case Group():
             lines.append(NestLine(depth, NestKind.GROUP, op.name, place=op.schedule_location))
             _append_block(op.body, depth + 1, lines)
-        case _ if op.tree_classes():
+        case _ if Tree(op).tree_classes():
             on_vectors = any(isinstance(result.type, VectorType) for result in op.results)
             kind = NestKind.VECTOR if on_vectors else NestKind.COMPUTATION
             lines.append(NestLine(depth, kind, op.name, op.opcode))

@@ -11,6 +11,8 @@ from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, full_l
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Var, floordiv, is_less_equal, maximum, minimum, substitute, variables
 from tcpx.payload.subsets import Tile, compose, over_iterations
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import TensorType, shape_of, with_shape
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -157,7 +159,7 @@ def _ranges(ctx: TransformContext, outer: Loop, inner: Loop) -> tuple[Var, Var]:
 
 def _belongs(op: Operation, inner: Loop | None) -> bool:
     """Whether an operation only shows the loop what it reads and writes, or yields what it makes."""
-    if op.leaves_undefined:
+    if Memory(op).leaves_undefined:
         return all(user is inner for user in op.results[0].users)
     return _shows(op) or (isinstance(op, StYield) and op.value.defining_op is inner)
 
@@ -270,6 +272,11 @@ def _accumulates(use: OnSubset) -> bool:
     """Whether a use reads the accumulator of a sum that may be added in any order, or writes its result."""
     if isinstance(use, StYield):
         op = use.value.defining_op
-        return isinstance(op, Structured) and op.is_commutative and op.reduces and len(use.value.uses) == 1
+        return (
+            isinstance(op, Structured)
+            and Reduction(op).is_commutative
+            and Reduction.of(op) is not None
+            and len(use.value.uses) == 1
+        )
     users = [user for result in use.results for user in result.users]
-    return all(isinstance(u, Structured) and u.is_commutative and use.results[0] in u.inits for u in users)
+    return all(isinstance(u, Structured) and Reduction(u).is_commutative and use.results[0] in u.inits for u in users)

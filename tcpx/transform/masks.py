@@ -12,6 +12,7 @@ from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, 
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.ops.constant import least_number
 from tcpx.payload.sizes import Dim, is_equal, is_less_equal, substitute
+from tcpx.payload.traits.algebra import algebra
 from tcpx.payload.types import TensorType, dtype_of, i1, shape_of, si64
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -109,7 +110,7 @@ def _links(ctx: TransformContext, weights: Operation) -> tuple[list[Link], Value
 
 def _link(op: Elementwise, forms: Forms) -> Link | None:
     """A select or a sum with a mask, or another sum with a broadcast; None for anything else."""
-    if op.chooses:
+    if algebra(op).chooses:
         truth = forms.of(op.operands[0])
         if isinstance(truth, Data):
             truth = Cases(Condition((), (truth,)), 1.0, 0.0)
@@ -147,7 +148,7 @@ def _is_wide(link: Link) -> bool:
     along = _along(link.data)
     if link.kept is None or along is None or not link.data:
         return False
-    value = link.op.operands[0] if link.op.chooses else link.op.operands[1 - link.scores]
+    value = link.op.operands[0] if algebra(link.op).chooses else link.op.operands[1 - link.scores]
     made = value.defining_op
     have = [size for size in shape_of(made.inputs[0].type if repeats(made) else value.type) if size != 1]
     return len(along) < len(have)
@@ -231,14 +232,14 @@ def _rebuilt(build: Build, link: Link, scores: Value) -> Value:
         return scores
     if link.kept is not None and along is not None:
         shape = shape_of(op.result.type)
-        whole = TensorType(shape, i1 if op.chooses else dtype_of(op.result.type))
-        numbers = (1, 0) if op.chooses else (0.0, link.number)
+        whole = TensorType(shape, i1 if algebra(op).chooses else dtype_of(op.result.type))
+        numbers = (1, 0) if algebra(op).chooses else (0.0, link.number)
         part = TensorType(tuple(shape[k] for k in along), whole.dtype)
         mask = build(new.broadcast(build(_of_data(build, link, part, along, numbers)), along, whole))
-        if op.chooses:
+        if algebra(op).chooses:
             return build(new.select(mask, scores, operands[3 - link.scores]))
         operands = [scores, mask]
-    elif not op.chooses:
+    elif not algebra(op).chooses:
         operands = [scores, operands[1 - link.scores]]
     return build(type(op)(operands, [op.result.type], op.attributes))
 
@@ -301,7 +302,7 @@ def _drop_guard(ctx: TransformContext, weights: Operation) -> None:
     """Remove the select of 0 for NaN after a softmax: a row that keeps a finite score has no NaN."""
     value = weights.results[0]
     for op in dict.fromkeys(value.users):
-        if not isinstance(op, Elementwise) or not op.chooses or op.operands[2] is not value:
+        if not isinstance(op, Elementwise) or not algebra(op).chooses or op.operands[2] is not value:
             continue
         test = op.operands[0].defining_op
         if not isinstance(test, Elementwise) or test.semantics != "isnan(a)" or test.operands[0] is not value:

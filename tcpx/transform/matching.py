@@ -13,6 +13,11 @@ from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_classe
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.generic import Generic, build_again, generalize
 from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, substitute, to_text
+from tcpx.payload.traits.algebra import Rounding, algebra
+from tcpx.payload.traits.expansion import Expansion
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.rebuilding import attributes_for
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -47,7 +52,7 @@ class Difference:
 
 def classes_called(name: str) -> list[type[Structured]]:
     """The structured classes of this name in the operation tree, or with it as the end of their opcode."""
-    found = [c for c in operation_classes().values() if issubclass(c, Structured) and c.region_count == 0]
+    found = [c for c in operation_classes().values() if issubclass(c, Structured) and c.signature.region_count == 0]
     return [c for c in found if name in (c.class_name, c.opcode.split(".")[-1])]
 
 
@@ -56,7 +61,7 @@ def find_match(
 ) -> Candidate | list[Difference]:
     """The first candidate among `classes` that computes what `op` does; else the nearest miss of each class. `order` is
     the order of inputs that is tried first."""
-    if op.valid:
+    if Masked(op).valid:
         return [Difference(op_class.opcode, 0, "all of its dims count") for op_class in classes]
     mine = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
     if may_contract(op):
@@ -76,11 +81,13 @@ def find_match(
 
 def _candidates(op_class: type[Structured], op: Structured, first: Sequence[int] | None = None) -> Iterator[Candidate]:
     inputs = len(op.inputs)
-    fits = inputs == len(op_class.operand_names) and (op.init is None or bool(op_class.optional_operand))
-    if not fits or inputs > MOST_INPUTS or op_class.result_count != len(op.results):
+    fits = inputs == len(op_class.signature.operand_names) and (
+        op.init is None or bool(op_class.signature.optional_operand)
+    )
+    if not fits or inputs > MOST_INPUTS or op_class.signature.result_count != len(op.results):
         return
     for order in permutations(range(inputs) if first is None else first):
-        attributes = op_class.attributes_for(_Reordered.of(op, order))
+        attributes = attributes_for(op_class, _Reordered.of(op, order))
         if attributes is not None:
             yield Candidate(op_class, attributes, order)
 
@@ -99,7 +106,7 @@ def rounded_apart(op: Structured) -> Structured:
 
         for inner in block.ops[:-1]:
             operands = [values.get(v, v) for v in inner.operands]
-            expanded = inner.expansion(build, operands) if _may_expand(inner) else None
+            expanded = Expansion(inner).expansion(build, operands) if _may_expand(inner) else None
             if expanded is None:
                 build_again([inner], values, build)
             else:
@@ -111,7 +118,7 @@ def rounded_apart(op: Structured) -> Structured:
 
 def _may_expand(op: Operation) -> TypeGuard[Elementwise]:
     """Whether an operation may be computed, and rounded, as its expansion."""
-    return isinstance(op, Elementwise) and op.may_round_as_expanded
+    return isinstance(op, Elementwise) and algebra(op).rounding is Rounding.ONCE_OR_EACH
 
 
 class _Reordered(Generic):
@@ -129,13 +136,15 @@ class _Reordered(Generic):
 
 
 def _misfit(op_class: type[Structured], op: Structured) -> str:
-    wanted, have = len(op_class.operand_names), len(op.inputs)
+    wanted, have = len(op_class.signature.operand_names), len(op.inputs)
     if wanted != have:
         return f"takes {wanted} operand(s), not {have}"
-    if op_class.result_count != len(op.results):
-        return f"has {op_class.result_count} result(s), not {len(op.results)}"
+    if op_class.signature.result_count != len(op.results):
+        return f"has {op_class.signature.result_count} result(s), not {len(op.results)}"
     return (
-        "takes no `init`" if op.init is not None and not op_class.optional_operand else "indexes its operands otherwise"
+        "takes no `init`"
+        if op.init is not None and not op_class.signature.optional_operand
+        else "indexes its operands otherwise"
     )
 
 
@@ -229,7 +238,7 @@ def difference(op: Structured, other: Structured) -> str | None:
 def inputs_in_order(op: Structured, other: Structured) -> tuple[Value, ...] | str:
     """What an operation reads, in the order in which another one that computes the same takes it, for any sizes that
     the types of the other leave open; else why there is no such order. Operands are read through transposes."""
-    if len(op.results) != 1 or op.positions() or len(op.inputs) != len(other.inputs):
+    if len(op.results) != 1 or positions_read(op) or len(op.inputs) != len(other.inputs):
         return f"takes {len(other.inputs)} operand(s), and gives one result"
     wanted = general(other.on_tiles(stand_ins(other), shape_of(other.result.type)))
     dtypes = [dtype_of(value.type) for value in (*other.inputs, other.result)]
@@ -270,7 +279,7 @@ def _readings(op: Structured) -> Iterator[tuple[list[Value], Structured]]:
 
 def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict[str, str] | str:
     """The dims of `mine` by those of `other`, under which kinds and maps agree; else what does not."""
-    held = (op.positions() for op in (mine, other))
+    held = (positions_read(op) for op in (mine, other))
     found, wanted = ([(p.dtype, p.origin) for p in positions] for positions in held)
     if found != wanted or len(mine.results) != len(other.results):
         return f"reads {len(wanted)} position(s) of these types and origins, not {len(found)}"
@@ -287,7 +296,7 @@ def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict
         if mine_kinds[here] is not other_kinds[there]:
             return f"`{here}` is a {mine_kinds[here].value} dim, `{there}` a {other_kinds[there].value} dim"
     sizes: dict[Symbol | Var, Dim] = {Symbol(b): Symbol(a).size() for b, a in names.items()}
-    read = [tuple(p.expression for p in op.positions()) for op in (mine, other)]
+    read = [tuple(p.expression for p in positions_read(op)) for op in (mine, other)]
     pairs += [(*read, "its positions")]
     is_renamed = any(here != there and here in other_kinds for there, here in names.items())
     for left, right, role in pairs:

@@ -11,6 +11,11 @@ from tcpx.payload.ir import DIM_NAMES, Operation, Value
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -87,7 +92,13 @@ def _mergeable(op: Operation) -> TypeGuard[Structured]:
         isinstance(op, Structured)
         and len(op.results) == 1
         and isinstance(op.result.type, TensorType)
-        and not (op.is_irregular or op.is_sequential or op.valid or op.positions() or op.index_operands())
+        and not (
+            is_irregular(op)
+            or Scan.of(op) is not None
+            or Masked(op).valid
+            or positions_read(op)
+            or Indices(op).operands
+        )
     )
 
 

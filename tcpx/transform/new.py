@@ -19,6 +19,8 @@ from tcpx.payload.ops.select import Equal, GreaterEqual, NotEqual, Select
 from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape, Slice
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import Type, VectorType, like, shape_of, si64
 
 padded, padded_behind = interfaces.padded, interfaces.padded_behind
@@ -92,7 +94,7 @@ def pad(
 
 def shown(view: Tileable, tile: Tile, read: Callable[[int, Tile], Value], build: Build) -> Value | None:
     """What a tile of a view shows, of what `read` makes of tiles of its operands; None if it shows no tiles."""
-    pieces = view.pieces(tile)
+    pieces = Shown(view).pieces(tile)
     if pieces is None:
         return None
     parts: list[Value] = []
@@ -106,11 +108,11 @@ def shown(view: Tileable, tile: Tile, read: Callable[[int, Tile], Value], build:
     if len(parts) > 1:
         along = next(dim for dim in range(tile.rank) if any(piece.first[dim] != 0 for piece in pieces))
         return build(concat(parts, along, tile.sizes))
-    if view.rest is None:
+    if Shown(view).rest is None:
         return parts[0]
     (piece,) = pieces
     interior = [spacing - 1 for spacing in piece.spacing]
-    return build(pad(parts[0], tile.sizes, view.rest, piece.first, interior, view.is_free))
+    return build(pad(parts[0], tile.sizes, Shown(view).rest, piece.first, interior, Shown(view).is_free))
 
 
 def counting(build: Build, first: Dim, step: int, type_: VectorType) -> Value:
@@ -125,7 +127,7 @@ def counting(build: Build, first: Dim, step: int, type_: VectorType) -> Value:
 def clamped(build: Build, op: Structured, place: Value, extent: Dim) -> Value:
     """An index, or a vector of them, as si64: the nearest in a dim of this extent, or, where one outside is let be, the
     nearest in it or beside."""
-    first, last = (0, extent - 1) if op.clamps_indices else (-1, extent)
+    first, last = (0, extent - 1) if Indices(op).clamps_indices else (-1, extent)
     kind = like(place.type, shape_of(place.type), si64)
     most = build(index_value(last, si64))
     if isinstance(kind, VectorType):

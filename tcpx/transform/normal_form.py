@@ -8,6 +8,10 @@ from tcpx.payload.declared_bodies import is_declared_outside
 from tcpx.payload.indexing_maps import IndexingMap, map_coefficients, map_symbols
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, operation_classes, tree_classes_of
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.scatter import Scatter
 from tcpx.payload.types import shape_of
 from tcpx.transform.matching import Candidate, find_match, general, rounded_apart, stand_ins
 
@@ -22,7 +26,7 @@ def normal_form(op: Operation) -> Structured | None:
     if isinstance(found, Candidate):
         return found.on(op, op.operands)
     order = normal_order(op)
-    accumulates = bool(op.optional_operand) or not op.reduces
+    accumulates = bool(op.signature.optional_operand) or Reduction.of(op) is None
     shapes = [shape_of(r.type) for r in op.results]
     plain = general(op.on_tiles(stand_ins(op), *shapes))
     apart = rounded_apart(plain) if may_contract(op) else plain
@@ -37,7 +41,11 @@ def normal_order(op: Structured) -> tuple[Iterator, ...]:
     """The dims in the order of the result, then what is reduced, in the order in which the operand that has most dims
     stores it. Those of an operation whose iterations depend on each other, or on elements, stay as they are."""
     its = op.iterators()
-    if op.is_sequential or op.is_irregular or any(it.is_reduction and op.is_apart(it.name) for it in its):
+    if (
+        Scan.of(op) is not None
+        or is_irregular(op)
+        or any(it.is_reduction and Scatter(op).is_apart(it.name) for it in its)
+    ):
         return its
     places = _places(op)
     maps = [op.maps()[k] for k in order_of_inputs(op)]
@@ -45,7 +53,7 @@ def normal_order(op: Structured) -> tuple[Iterator, ...]:
     kept = [it for it in its if not it.is_reduction]
     reduced = [it for it in its if it.is_reduction]
     kept.sort(key=lambda it: places.get(it.name, len(places)))
-    if op.is_commutative:
+    if Reduction(op).is_commutative:
         reduced.sort(key=lambda it: stored.get(it.name, len(stored)))
     return (*kept, *reduced)
 
@@ -61,7 +69,7 @@ def order_of_inputs(op: Structured) -> Sequence[int]:
 @cache
 def _special_first() -> Sequence[type[Structured]]:
     """The classes that an operation may turn out to be."""
-    known = [c for c in operation_classes().values() if issubclass(c, Structured) and c.region_count == 0]
+    known = [c for c in operation_classes().values() if issubclass(c, Structured) and c.signature.region_count == 0]
     return sorted((c for c in known if not is_declared_outside(c)), key=lambda c: -len(tree_classes_of(c)))
 
 

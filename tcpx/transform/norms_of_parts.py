@@ -8,6 +8,7 @@ from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.normalization import Norm
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, as_dim, floordiv, is_equal, product
+from tcpx.payload.traits.signature import given_operands
 from tcpx.payload.types import TensorType, Type, dtype_of, like, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -75,7 +76,7 @@ def split(rewriter: Rewriter, op: Norm) -> None:
 def _parts_of(op: Norm) -> Parts | None:
     """How the operand of a norm is reshaped to rows; None if its rows are no parts of the tensor."""
     source, inner = op.operand.defining_op, shape_of(op.operand.type)
-    if source is None or not _reshapes(source) or op.given or op.has_parts:
+    if source is None or not _reshapes(source) or given_operands(op) or op.has_parts:
         return None
     if (
         not isinstance(op.result.type, TensorType)

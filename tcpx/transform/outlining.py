@@ -21,7 +21,10 @@ from tcpx.payload.ir import (
     FuncOp,
     Operation,
     Value,
+    defined_by,
+    is_in,
     substitute_attribute,
+    written_at,
 )
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.assertion import Assert
@@ -34,6 +37,10 @@ from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol, variables
 from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.structure import fingerprint, is_data
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.ragged import ragged_dims
 from tcpx.payload.types import TensorType, shape_of, substitute_type
 from tcpx.payload.value_ranges import RANGES, Declared, dtype_range, range_entries, value_order, value_range
 from tcpx.payload.variables import free_variables
@@ -70,7 +77,7 @@ def outline(
     symbols = _told(ops, inputs, caller)
     name = name or ops[-1].name
     func = FuncOp(_free_name(rewriter, f"{caller.name}.{name}"), [(v.name, v.type) for v in inputs], symbols)
-    func.location = next((op.location for op in ops if op.location is not None), ops[0].written_at)
+    func.location = next((op.location for op in ops if op.location is not None), written_at(ops[0]))
     numbers = tuple(_numbers(caller, inputs).items())
     if numbers:
         func.attributes[NUMBERS] = numbers
@@ -98,7 +105,7 @@ def outline(
         rewriter.move(op, InsertPoint.end(func.body))
     rewriter.insert(Return(used), InsertPoint.end(func.body))
     for outer, inner in zip(inputs, func.args, strict=True):
-        rewriter.replace_uses(outer, inner, lambda user: user.is_in(func))
+        rewriter.replace_uses(outer, inner, lambda user: is_in(user, func))
     _call_equal(rewriter, func, known)
     return call
 
@@ -140,12 +147,12 @@ def _states(
 ) -> tuple[tuple[int, int], ...]:
     """The inputs that calls among the operations change as state, and the state of the caller that loops change and
     nothing else reads; with the results in their memory."""
-    becomes = {op.operands[k]: op.results[n] for op in ops for k, n in op.gives_up().items()}
+    becomes = {op.operands[k]: op.results[n] for op in ops for k, n in Memory(op).gives_up().items()}
     states = {caller.args[k] for k in caller.states}
     for op in ops:
-        for move in op.moves():
+        for move in Memory(op).moves():
             value = op.operands[move.operand]
-            is_own = value in states and all(any(user is o or user.is_in(o) for o in ops) for user in value.users)
+            is_own = value in states and all(any(user is o or is_in(user, o) for o in ops) for user in value.users)
             if is_own and move.kind is MoveKind.INIT and move.to is not None:
                 becomes[value] = move.to
     pairs: list[tuple[int, int]] = []
@@ -161,7 +168,7 @@ def _states(
 def _ranges(ops: Sequence[Operation], inputs: Sequence[Value], symbols: Sequence[Symbol]) -> Mapping[int, Declared]:
     """The declared properties of inputs whose elements are indices, in terms of the sizes of the function."""
     inside = [op for top in ops for op in top.walk() if isinstance(op, Structured)]
-    if not any(op.index_operands() or op.ragged() for op in inside):
+    if not any(Indices(op).operands or ragged_dims(op) for op in inside):
         return {}
     known, declared = {symbol.text for symbol in symbols}, dict[int, Declared]()
     for k, value in enumerate(inputs):
@@ -264,7 +271,7 @@ def _dims_in(op: Operation) -> list[Dim]:
     dims: list[Dim] = []
     for inner in op.walk():
         dims += [d for attribute in inner.attributes.values() for d in dims_of(attribute)]
-        dims += [d for value in inner.defined for d in shape_of(value.type)]
+        dims += [d for value in defined_by(inner) for d in shape_of(value.type)]
     return dims
 
 
@@ -308,7 +315,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     func, caller = call.called, rewriter.func_of(call)
     values = dict(zip(func.args, call.operands, strict=True))
     facts = context_at(call)  # more may be known of sizes here than where its operands are defined
-    sizes = {symbol: facts.attach(size) for symbol, size in call.binding.items()}
+    sizes = {symbol: facts.attach(size) for symbol, size in Calling(call).binding.items()}
     mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", sizes))
     is_shared = len(func.callers()) > 1
     has_copies = is_shared or any(len(rewriter.origins[o]) > 1 for op in func.body.ops for o in op.origins)

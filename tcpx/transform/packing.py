@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import from_first, grows, map_digit, map_dim, map_symbols
 from tcpx.payload.interfaces import Box, Structured
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, is_in
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import (
@@ -16,6 +16,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.sizes.bounds import upper_bound
+from tcpx.payload.traits.rebuilding import Rebuilding
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.transform import new
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
@@ -51,7 +52,7 @@ def pack(
     fills it: a new one, or `filled_by`, in whose first iteration the op reads the operand itself."""
     op = operand.op
     rewriter = ctx.rewriter
-    if not isinstance(op, Structured) or (at is not None and not op.is_in(at)):
+    if not isinstance(op, Structured) or (at is not None and not is_in(op, at)):
         raise ctx.fail(
             f"%{op.name} is not in the loop {at.name}" if at is not None else f"%{op.name} cannot be packed for",
             op=op,
@@ -122,7 +123,7 @@ def pack(
         between = loops_below(op, at)
         value = fill_while_read(ctx, current, between, depends, maps, digits, start.result, base, op, filled_by)
     old = operand.value
-    if set(stored_by) == set(held_by) and op.reading_by(operand.index, stored_by) is None:
+    if set(stored_by) == set(held_by) and Rebuilding(op).reading_by(operand.index, stored_by) is None:
         if stored_by != held_by:
             inverse = [stored_by.index(e) for e in held_by]
             value = rewriter.insert(new.transpose(value, inverse), InsertPoint.before(op), f"{base}.t").result

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Direction
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import Block, Operation, Value, defined_by
 from tcpx.payload.lookup import source_name as name_in_source
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset
 from tcpx.payload.ops.views import View
@@ -58,14 +58,14 @@ def _outward(targets: Sequence[Operation]) -> Iterator[Value]:
     passed: set[Block] = set()
     for target in targets:
         for op in target.walk():
-            yield from op.defined
+            yield from defined_by(op)
             yield from op.operands
         for op in (target, *target.ancestors()):
-            yield from op.defined
+            yield from defined_by(op)
             if op.parent is not None and op.parent not in passed:
                 passed.add(op.parent)
                 for beside in op.parent.ops:
-                    yield from beside.defined
+                    yield from defined_by(beside)
 
 
 def _with(known: dict[str, str], text: str | None) -> str | None:

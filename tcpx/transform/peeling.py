@@ -28,6 +28,8 @@ from tcpx.payload.sizes import (
 from tcpx.payload.sizes.bounds import is_less, is_less_equal
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.positions import Positions, positions_read
+from tcpx.payload.traits.ragged import RaggedDims, ragged_dims
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
 from tcpx.transform.padding_ranges import Range, without_padding
@@ -141,12 +143,12 @@ def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
     for op in inside:
         _check_padding(loop, op)
     offsets: dict[Operation, tuple[Dim, ...]] = {}
-    counted = [op for op in inside if isinstance(op, Structured) and op.positions()]
-    origins = [[substitute(_moving_with(old, p.origin, op), here) for p in op.positions()] for op in counted]
+    counted = [op for op in inside if isinstance(op, Structured) and positions_read(op)]
+    origins = [[substitute(_moving_with(old, p.origin, op), here) for p in positions_read(op)] for op in counted]
     begins = {
-        op: {dim: substitute(_moving_with(old, bounds.origin, op), here) for dim, bounds in op.ragged().items()}
+        op: {dim: substitute(_moving_with(old, bounds.origin, op), here) for dim, bounds in ragged_dims(op).items()}
         for op in inside
-        if isinstance(op, Structured) and op.ragged()
+        if isinstance(op, Structured) and ragged_dims(op)
     }
     for op in inside:
         subset = op.attributes.get("subset")
@@ -168,11 +170,11 @@ def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
                 op, "subset", replace(subset, offsets=tuple(substitute(offset, inner) for offset in moved))
             )
     for op, starts in zip(counted, origins, strict=True):
-        for key, held in op.counting_from([substitute(origin, inner) for origin in starts]).items():
+        for key, held in Positions(op).counting_from([substitute(origin, inner) for origin in starts]).items():
             rewriter.set_attribute(op, key, held)
     for op, firsts in begins.items():
         origins_of = {dim: substitute(first, inner) for dim, first in firsts.items()}
-        for key, attribute in op.ragged_from(origins_of).items():
+        for key, attribute in RaggedDims(op).ragged_from(origins_of).items():
             rewriter.set_attribute(op, key, attribute)
     for op in inside:
         op.verify()
@@ -206,7 +208,7 @@ def _check_condition(loop: Loop, op: Operation) -> None:
 
 def _check_numbers(loop: Loop, op: Operation) -> None:
     """No number that is computed with is of the step: for all of its elements it is the same."""
-    for field in op.attribute_fields:
+    for field in op.signature.attribute_fields:
         number = op.attributes.get(field.key)
         if (
             isinstance(field, DimAttribute | NumberOrSizeAttribute)

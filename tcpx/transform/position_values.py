@@ -12,6 +12,9 @@ from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_coefficients
 from tcpx.payload.interfaces import Elementwise, Position, Structured, pieces_of_all
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.sizes import Dim, Size, Symbol, is_less_equal, substitute
+from tcpx.payload.traits.algebra import algebra
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.types import TensorType, dtype_of, i1, shape_of, si32, si64
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
@@ -115,10 +118,11 @@ class Forms:
 
     def _of(self, value: Value) -> Form | None:
         op = value.defining_op
-        if op is None or op.number is not None or number_of(value) is not None:
+        if op is None or Constant(op).number is not None or number_of(value) is not None:
             return None if op is None else number_of(value)
-        if op.stored_array is not None:
-            array = self.constants.get(op.stored_array)
+        stored = Constant(op).stored_array
+        if stored is not None:
+            array = self.constants.get(stored)
             return None if array is None else _stored(array)
         repeated = op.attributes.get("value")
         if fills(op) and isinstance(repeated, Size):
@@ -136,7 +140,7 @@ class Forms:
         body, found = Body.of(op), dict[Value, Form | None]()
         for element, value, indexing_map in zip(body.elements, op.inputs, op.maps(), strict=True):
             found[element] = _read(self.of(value), tuple(substitute(entry, {**at}) for entry in indexing_map))
-        for element, position in zip(body.positions, op.positions(), strict=True):
+        for element, position in zip(body.positions, positions_read(op), strict=True):
             found[element] = Index(position.at(at))
         for inner in body.ops:
             found[inner.result] = number_of(inner.result)
@@ -284,11 +288,11 @@ def _of_indices(op: Elementwise, forms: Sequence[Form | None]) -> Form | None:
             terms.append(int(form))
         else:
             return None
-    if op.holds_for and len(terms) == 2:
-        return _compared(op.holds_for, terms[0] - terms[1])
+    if algebra(op).holds_for and len(terms) == 2:
+        return _compared(algebra(op).holds_for, terms[0] - terms[1])
     if dtype_of(op.result.type) != si64:  # others wrap around
         return None
-    if op.is_conversion:
+    if algebra(op).converts is not None:
         return Index(terms[0])
     factors = factors_of_sum(op)
     if factors is not None:

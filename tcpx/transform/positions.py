@@ -10,6 +10,8 @@ from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, maximum, minimum
 from tcpx.payload.sizes.context import Context
+from tcpx.payload.traits.algebra import algebra, is_comparison
+from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.types import dtype_of, i1, si32
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -47,7 +49,7 @@ class Place:
 def places(op: Structured, body: Body) -> Mapping[Value, Place]:
     """The integers of a body that follow from positions and sizes, where they are linear."""
     found: dict[Value, Place] = {}
-    for value, position in zip(body.positions, op.positions(), strict=True):
+    for value, position in zip(body.positions, positions_read(op), strict=True):
         if map_coefficients(position.expression) is not None:
             found[value] = Place(position.expression, position.origin)
     for element, value in zip(body.elements, op.inputs, strict=True):
@@ -78,7 +80,7 @@ def _size(value: Value) -> Dim | None:
 def _sum(op: Elementwise, terms: Sequence[Place]) -> Place | None:
     """What an operation makes of integers, where that is a sum or a difference of them, or the one that there is."""
     if len(terms) == 1:
-        return terms[0] if op.is_conversion else None
+        return terms[0] if algebra(op).converts is not None else None
     factors = factors_of_sum(op)
     return None if factors is None else sum((f * t for f, t in zip(factors, terms, strict=True)), start=Place(0, 0))
 
@@ -86,8 +88,8 @@ def _sum(op: Elementwise, terms: Sequence[Place]) -> Place | None:
 def compared(inner: Operation, known: Mapping[Value, Place]) -> tuple[Place, Place] | None:
     """The two sides of a comparison of integers that are known so; None of anything else."""
     sides = [known[value] for value in inner.operands if value in known]
-    is_comparison = isinstance(inner, Elementwise) and bool(inner.holds_for)
-    return (sides[0], sides[1]) if is_comparison and len(sides) == 2 == len(inner.operands) else None
+    compares = is_comparison(inner)
+    return (sides[0], sides[1]) if compares and len(sides) == 2 == len(inner.operands) else None
 
 
 def count_from_tile(rewriter: Rewriter, op: Structured, facts: Context) -> None:
@@ -98,7 +100,7 @@ def count_from_tile(rewriter: Rewriter, op: Structured, facts: Context) -> None:
     it is as good as one step farther than that.
     """
     bits = [dtype.bits for dtype in (dtype_of(value.type) for value in (*op.operands, *op.results)) if dtype != i1]
-    if not is_pointwise(op) or not any(p.dtype.bits > max([*bits, si32.bits]) for p in op.positions()):
+    if not is_pointwise(op) or not any(p.dtype.bits > max([*bits, si32.bits]) for p in positions_read(op)):
         return
     extents = {it.name: facts.value(extent) for it, extent in zip(op.iterators(), op.domain(), strict=True)}
     body = Body.of(op)
@@ -135,7 +137,9 @@ def _from_tile(a: Place, b: Place, extents: Mapping[str, Dim]) -> tuple[Position
 def _counting(op: Structured, body: Body, tiled: Mapping[Operation, tuple[Position, Position]]) -> Structured:
     """A detached operation that compares these positions, and counts nothing else that is not needed."""
     needed = _needed(body, tiled)
-    old = [(value, position) for value, position in zip(body.positions, op.positions(), strict=True) if value in needed]
+    old = [
+        (value, position) for value, position in zip(body.positions, positions_read(op), strict=True) if value in needed
+    ]
     pairs = dict.fromkeys(position for pair in tiled.values() for position in pair)
     block = Block([
         *((value.name, dtype_of(value.type)) for value in op.inputs),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tcpx.payload.distances import distance
 from tcpx.payload.indexing_maps import index_operands
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Block, Operation
+from tcpx.payload.ir import Block, Operation, parent_op
 from tcpx.payload.ops.gml_st import Loop, Materialize, runs_at_most_once
 from tcpx.payload.subsets import Tile, disjoint
 from tcpx.records import frozen
@@ -85,7 +85,7 @@ def note_recomputed(
             continue
         loops: list[Loop] = []
         for op in made.ancestors():
-            if op is producer.parent_op:
+            if op is parent_op(producer):
                 break
             loops += [op] if isinstance(op, Loop) and not runs_at_most_once(op) else []
         if is_used_outside or any(not distance(loop, tile).is_zero for loop in loops for tile in shown):

@@ -11,6 +11,9 @@ from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximum, minimum, mod
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.tree import Tree
+from tcpx.payload.traits.view import Padding
 from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
 from tcpx.transform import new
 from tcpx.transform.bufferization.workspace import ALIGNMENT
@@ -74,7 +77,7 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     own, and the operation that combines the accumulators, which lie innermost."""
     at, extent = _place(op, dim), op.size_of(dim)
     joining = _joining_later(op)
-    neutrals = joining[1] if joining is not None else op.neutrals()
+    neutrals = joining[1] if joining is not None else Reduction(op).neutrals()
     if neutrals is None:
         raise op.error("the reduction has no neutral element", required="a combiner with a neutral element")
     types = [TensorType((*shape_of(r.type), factor), dtype_of(r.type)) for r in op.results]
@@ -95,7 +98,9 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     padded: list[Value] = []
     for position, value in enumerate(operands):
         wide = op.operand_tile(position, whole).shape
-        padded.append(pad_value_to(rewriter, value, wide, op.pad_value(position, True), False, accumulators[0]))
+        padded.append(
+            pad_value_to(rewriter, value, wide, Padding(op).pad_value(position, True), False, accumulators[0])
+        )
     inner = _with_parallel(op, dim, whole, padded, [acc.result for acc in accumulators], joining)
     made = _insert(rewriter, op, inner, loop)
     for result, dest, subset in zip(made.results, loop.destinations, subsets, strict=True):
@@ -193,14 +198,16 @@ def combination(
             inner.result.name = inner.name = "e1"
             return inner.result
 
-        last = [op.combine(build, body.args[1], body.args[0])]
+        last = [Reduction(op).combine(build, body.args[1], body.args[0])]
     body.append(Yield(last))
     attributes: dict[str, Attribute] = {
         "iterators": tuple(it.entry for it in its),
         "maps": (*(read for _ in partial), *written),
         **{key: whole.attributes[key] for key in ("combiner", "neutral", "commutative") if key in whole.attributes},
     }
-    classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls.region_count == 0]
+    classes = [
+        cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls.signature.region_count == 0
+    ]
     return nearest(attributes, regions, [*partial, *op.inits], [r.type for r in op.results], [classes])
 
 
@@ -215,7 +222,9 @@ def _joining_later(op: Structured) -> Joining | None:
 
     half = len(op.results)
     is_one = sum(it.is_reduction for it in op.iterators()) == 1
-    found = op.joined_later(build, block.args[:half], block.args[half:]) if is_one and not op.regions else None
+    found = (
+        Reduction(op).joined_later(build, block.args[:half], block.args[half:]) if is_one and not op.regions else None
+    )
     if found is None:
         return None
     block.append(Yield(found[0]))
@@ -241,7 +250,7 @@ def _with_parallel(
         ),
         "maps": (*map(from_first, body.maps()), *((*result_map, added) for result_map in body.result_maps())),
     }
-    classes = [classes_called(name) for name in op.tree_classes()]
+    classes = [classes_called(name) for name in Tree(op).tree_classes()]
     regions = body.regions
     if joining is not None:
         regions, attributes["neutral"] = [regions[0], joining[0]], joining[1]

@@ -14,11 +14,18 @@ import numpy as np
 from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_dims
-from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable, padded
+from tcpx.payload.interfaces import Elementwise, Structured, Tileable, padded
 from tcpx.payload.ir import Block, Operation, Value, operation_classes
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.algebra import Group, algebra
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.ragged import ragged_dims
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.scatter import Scatter
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -129,19 +136,22 @@ class Separation:
     def _of_padded(self, op: Tileable) -> Sequence[Trace | None]:
         """The traces of a padding with numbers that no change affects."""
         trace = self.traces[op.operands[0]]
-        trace = replace(trace, start=trace.start if op.is_free or op.rest == trace.start else None)
-        if trace.change is None or op.rest is None:
+        trace = replace(trace, start=trace.start if Shown(op).is_free or Shown(op).rest == trace.start else None)
+        if trace.change is None or Shown(op).rest is None:
             return [trace]
         shape = [shape_of(op.result.type)[k] for k in trace.dims if isinstance(k, int)]
-        is_kept = op.is_free or absorbs(trace.change.group, op.rest, dtype_of(op.result.type))
+        is_kept = Shown(op).is_free or absorbs(trace.change.group, Shown(op).rest, dtype_of(op.result.type))
         is_kept &= have_equal_extents(shape, shape_of(trace.change.by.type))
         return [trace] if is_kept else []
 
     def _of_elements(self, op: Structured, accumulates: bool) -> Sequence[Trace | None]:
         """The traces of the body's results, computed from elements of the inputs."""
-        if op.is_sequential or op.scatters:
+        if Scan.of(op) is not None or Scatter.of(op) is not None:
             return []
-        places = (*op.index_operands(), *(k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)))
+        places = (
+            *Indices(op).operands,
+            *(k for bounds in ragged_dims(op).values() for k in (bounds.first, bounds.end)),
+        )
         if any(self.change(value) is not None for value in (*(op.inputs[k] for k in places), *op.inits)):
             return []
         body = Body.of(op)
@@ -159,7 +169,7 @@ class Separation:
         changes = [trace.change for trace in traces if trace is not None and trace.change is not None]
         if changes and op.inits and not accumulates:
             raise self.fail(op, f"`{op.opcode}`, which begins with %{op.inits[0].name}")
-        for change in changes if op.reduces else ():
+        for change in changes if Reduction.of(op) is not None else ():
             distributing(self.ctx, op, change.group)
         return traces
 
@@ -169,7 +179,7 @@ class Separation:
         if trace is None:
             return None
         names = [map_dim(indexing_map[k]) for k in trace.dims if isinstance(k, int)]
-        dtype, outside = dtype_of(value.type), op.outside if index_operands([indexing_map]) else None
+        dtype, outside = dtype_of(value.type), Indices(op).outside if index_operands([indexing_map]) else None
         is_kept = outside is None or trace.change is None or absorbs(trace.change.group, outside, dtype)
         if None in names or not is_kept:
             if trace.change is not None:
@@ -217,14 +227,18 @@ class Separation:
             raise self.fail(op, f"`{inner.opcode}` of it")
         (position, change), dtypes = changing[0], [dtype_of(value.type) for value in (*inner.operands, inner.result)]
         is_linear = (
-            len(changing) == 1 and position in inner.linear and dtypes[position].is_float and dtypes[-1].is_float
+            len(changing) == 1
+            and position in algebra(inner).linear
+            and dtypes[position].is_float
+            and dtypes[-1].is_float
         )
         if is_linear and change.group is Group.PRODUCT:
             return Trace(dims, change, start)
         is_exact = dtypes[position] == dtypes[-1] or dtypes[position].bytes < dtypes[-1].bytes
-        if inner.homomorphism is not None and inner.homomorphism[0] is change.group:
+        groups = algebra(inner).homomorphism
+        if groups is not None and groups[0] is change.group:
             others: list[Value | float | None] = [change.group.identity] * len(traces)
-            group = inner.homomorphism[1]
+            group = groups[1]
         elif is_linear and is_exact:
             others, group = [_beside(value, dims, whole) for value in inner.operands], change.group
         else:
@@ -280,9 +294,10 @@ def start_of(op: Operation, numbers: Sequence[float | None]) -> float | None:
     """The result for operands of which some are known and the others finite; None if it is unknown."""
     if not isinstance(op, Elementwise):
         return None
-    if None in numbers and any(number == 0 and k in op.linear for k, number in enumerate(numbers)):
+    if None in numbers and any(number == 0 and k in algebra(op).linear for k, number in enumerate(numbers)):
         return 0.0
-    is_sum = op.homomorphism is not None and op.homomorphism[0] is Group.SUM
+    groups = algebra(op).homomorphism
+    is_sum = groups is not None and groups[0] is Group.SUM
     if None not in numbers or (is_sum and any(number is not None and np.isinf(number) for number in numbers)):
         return applied(op, [number or 0.0 for number in numbers])
     return None
@@ -292,7 +307,7 @@ def distributing(ctx: TransformContext, op: Structured, group: Group) -> type[El
     """The operation that combines results of a reduction with their changes. Raises ScheduleError if combining results
     differs from reducing changed elements."""
     combiner, cls = combiner_of(op), operation_classes()[group.value]
-    if combiner is None or not issubclass(cls, Elementwise) or combiner.opcode not in cls.distributes_over:
+    if combiner is None or not issubclass(cls, Elementwise) or combiner.opcode not in algebra(cls).distributes_over:
         raise ctx.fail(
             f"what %{op.name} has reduced does not change as what it reduces does",
             op=op,

@@ -8,7 +8,7 @@ past a yield. What reads just what was yielded before it, in the same iteration,
 
 from collections.abc import Iterable
 
-from tcpx.payload.ir import Block, Module, Operation, Value
+from tcpx.payload.ir import Block, Module, Operation, Value, parent_op
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import TensorType, shape_of
@@ -67,8 +67,8 @@ def _sink_yields(rewriter: Rewriter, loop: Loop) -> None:
 
 def _in_body(op: Operation, loop: Loop) -> Operation:
     """The operation of the body of a loop that is or encloses another one."""
-    while op.parent is not loop.body and op.parent_op is not None:
-        op = op.parent_op
+    while op.parent is not loop.body and (outer := parent_op(op)) is not None:
+        op = outer
     return op
 
 
@@ -80,7 +80,7 @@ def _is_followed(loop: Loop, yields: Iterable[StYield]) -> bool:
             block: Block = at.parent
             if any(not isinstance(op, StYield) and not op.is_terminator for op in block.ops[block.index(at) + 1 :]):
                 return True
-            at = at.parent_op if block is not loop.body else None
+            at = parent_op(at) if block is not loop.body else None
     return False
 
 

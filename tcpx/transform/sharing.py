@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import padded, pieces_of_all
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import FuncOp, Operation, Value, defined_by
 from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.structure import part_fingerprint
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.chains import epilogue_of, prologue_of
@@ -71,7 +72,7 @@ def _with_copied(part: Sequence[Operation]) -> list[Operation]:
 def _lies_in_rows(part: Sequence[Operation]) -> bool:
     """Whether what a part reads and gives can lie as a function takes it, row after row; else each call would copy
     it."""
-    inside = {value for op in part for inner in op.walk() for value in inner.defined}
+    inside = {value for op in part for inner in op.walk() for value in defined_by(inner)}
     read = {value for op in part for inner in op.walk() for value in inner.operands} - inside
     return not any(map(_shows_a_part, read)) and not any(map(_is_one_piece, used_outside(part)))
 
@@ -86,7 +87,7 @@ def _shows_a_part(value: Value) -> bool:
             break
         value = op.operands[pieces[0].operand]
         is_part = is_part or pieces[0].permutes or not pieces[0].tile.is_full(shape_of(value.type))
-    return _is_strided(value) or (is_part and not (op is not None and op.is_fixed))
+    return _is_strided(value) or (is_part and not (op is not None and Constant.of(op) is not None))
 
 
 def _is_one_piece(value: Value) -> bool:

@@ -7,12 +7,18 @@ from collections.abc import Iterator
 from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import index_operands
-from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable, padded
+from tcpx.payload.interfaces import Elementwise, Structured, Tileable, padded
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
 from tcpx.payload.ops.composite import rounded
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import to_text
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.traits.algebra import Group, algebra
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.ragged import ragged_dims
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import TensorType, dtype_of, i1, shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of
@@ -87,7 +93,7 @@ def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operatio
 
 def _choice(scale: Operation) -> tuple[int, Value, tuple[int, ...]] | None:
     """The same of a choice between numbers and 0, by a condition that is repeated along some dims."""
-    if not isinstance(scale, Elementwise) or not scale.chooses:
+    if not isinstance(scale, Elementwise) or not algebra(scale).chooses:
         return None
     index = next((3 - k for k in (1, 2) if number_of(scale.operands[k]) == 0), None)
     held = _repeated(scale.operands[0])
@@ -106,7 +112,7 @@ def _repeated(value: Value) -> tuple[Value, tuple[int, ...]] | None:
 def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[int, ...]]:
     """The position of the operand that an operation scales, what it scales it by, and the dims along which that
     lies."""
-    for index in scale.linear if isinstance(scale, Elementwise) and len(scale.operands) == 2 else ():
+    for index in algebra(scale).linear if isinstance(scale, Elementwise) and len(scale.operands) == 2 else ():
         value = scale.operands[1 - index]
         if (number := number_of(value)) is not None:
             scalar = new.fill(number, TensorType((), dtype_of(value.type)))
@@ -147,15 +153,21 @@ def _leaves(scale: Operation, index: int, by: float | None, given: float) -> boo
 
 def _given(ctx: TransformContext, reader: Operation) -> Iterator[tuple[str, float, str | None]]:
     """The numbers that an operation gives where it reads no element, where that may be, and what rules it out."""
-    if isinstance(reader, Tileable) and padded(reader) is not None and reader.rest is not None and not reader.is_free:
-        yield f"padding with {reader.rest}", float(reader.rest), None
+    if (
+        isinstance(reader, Tileable)
+        and padded(reader) is not None
+        and (rest := Shown(reader).rest) is not None
+        and not Shown(reader).is_free
+    ):
+        yield f"padding with {rest}", float(rest), None
     if not isinstance(reader, Structured):
         return
-    if reader.outside is not None and index_operands(reader.maps()):
-        yield f"{reader.outside} for an index that is outside", float(reader.outside), None
-    facts, ragged, (neutral, *_) = context_at(reader), reader.ragged(), reader.neutrals() or (0,)
+    outside = Indices(reader).outside
+    if outside is not None and index_operands(reader.maps()):
+        yield f"{outside} for an index that is outside", float(outside), None
+    facts, ragged, (neutral, *_) = context_at(reader), ragged_dims(reader), Reduction(reader).neutrals() or (0,)
     for name in [it.name for it in reader.iterators() if it.is_reduction]:
-        extent = reader.valid.get(name, reader.size_of(name))
+        extent = Masked(reader).valid.get(name, reader.size_of(name))
         if name in ragged:
             yield f"`{name}`, whose extents are read from elements", float(neutral), None
         elif facts.decide(Predicate.of("<=", 1, extent)) is not True:

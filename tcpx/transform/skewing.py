@@ -3,6 +3,7 @@
 from itertools import product
 
 from tcpx.payload.distances import distance
+from tcpx.payload.ir import parent_op
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.sizes import Dim, Size, Var, to_text
 from tcpx.payload.subsets import compose
@@ -16,7 +17,7 @@ MOST = 64
 def skew(ctx: TransformContext, inner: Loop, factor: int | None) -> None:
     """Let `inner` begin `factor` of its iterations later in each iteration of the loop around it. Every iteration stays
     where it is. Raises ScheduleError where the loops are not perfectly nested, or no factor is found."""
-    outer = inner.parent_op
+    outer = parent_op(inner)
     if not isinstance(outer, Loop):
         raise ctx.fail(
             f"no loop is around {inner.name}",

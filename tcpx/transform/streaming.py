@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import Block, Operation, Value, is_in
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.gml_st import STREAM, Loop, StYield
 from tcpx.payload.ops.index import Bind
@@ -12,6 +12,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, minimum, substitute, variables
 from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.transform import new
 from tcpx.transform.peeling import copy_over, rest_of, set_range
@@ -41,7 +42,7 @@ def _parts(value: Value, around: Loop) -> Iterator[tuple[Loop, int]]:
     """The loops inside of another one that make a value, one after the other; none for what is made otherwise, or was
     made before."""
     made = value.defining_op
-    if isinstance(made, Loop) and made.is_in(around) and isinstance(value.type, TensorType):
+    if isinstance(made, Loop) and is_in(made, around) and isinstance(value.type, TensorType):
         index = made.results.index(value)
         yield from _parts(made.operands[index], around)
         yield made, index
@@ -50,7 +51,7 @@ def _parts(value: Value, around: Loop) -> Iterator[tuple[Loop, int]]:
 def readers(loop: Loop, index: int) -> Iterator[Operation]:
     """What reads elements of a destination of a loop inside of it."""
     for user in loop.destinations[index].users:
-        if not isinstance(user, StYield) and not user.is_hint:
+        if not isinstance(user, StYield) and not Memory(user).is_hint:
             yield user
     for store in loop.yields_to(index):
         for part, number in _parts(store.value, loop):
@@ -127,7 +128,7 @@ def changes_in_place(loop: Loop) -> bool:
         value = left.pop()
         seen.add(value)
         for user, index in value.uses:
-            for move in user.moves():
+            for move in Memory(user).moves():
                 if move.operand != index:
                     continue
                 if (states.get(index) if move.to is None else move.to) in read & {*states.values(), *around}:
@@ -145,7 +146,7 @@ def _shown_by(values: set[Value]) -> set[Value]:
         made = left.pop().defining_op
         if made is not None:
             kinds = MoveKind.RESHAPE, MoveKind.SUBSET
-            moved = {made.operands[move.operand] for move in made.moves() if move.kind in kinds}
+            moved = {made.operands[move.operand] for move in Memory(made).moves() if move.kind in kinds}
             sources = (moved | {made.operands[piece.operand] for piece in new.pieces_of_all(made) or ()}) - found
             found |= sources
             left += sources

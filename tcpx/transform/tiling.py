@@ -4,13 +4,19 @@ from collections.abc import Mapping, Sequence
 
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_name
-from tcpx.payload.interfaces import Box, Structured, Tileable
+from tcpx.payload.interfaces import Box, Structured, Tileable, pads_freely
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, maximum, minimum
 from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scatter import Scatter
+from tcpx.payload.traits.view import Padding, Shown
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -104,14 +110,14 @@ def _first_values(rewriter: Rewriter, op: Tileable, reduces: bool) -> list[Value
     before = InsertPoint.before(op)
     if not reduces:
         return [rewriter.insert(new.empty(r.type), before, f"{source_name(op)}.out").result for r in op.results]
-    neutrals = op.neutrals()
+    neutrals = Reduction(op).neutrals() if isinstance(op, Structured) else None
     if neutrals is None:
         raise op.error(
             "a reduction dim without a neutral element cannot be tiled", required="a combiner with a neutral element"
         )
     fills: list[Value] = []
     for k, (number, result) in enumerate(zip(neutrals, op.results, strict=True)):
-        if isinstance(op, Structured) and not op.has_accumulator(k):
+        if isinstance(op, Structured) and not Reduction(op).has_accumulator(k):
             fills.append(rewriter.insert(new.empty(result.type), before, f"{source_name(op)}.out").result)
             continue
         fill = rewriter.insert(new.fill(number, result.type), before, f"{source_name(op)}.start")
@@ -155,28 +161,30 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     grown = [k for k, (a, b) in enumerate(zip(padded.sizes, actual, strict=True)) if is_equal(a, b) is not True]
     if not grown:
         return op
-    if not op.pads_operands:
+    if not Padding(op).pads_operands:
         return _pad_result(rewriter, op, padded.sizes)
     reductions = [k for k in grown if iterators[k].is_reduction]
     reduced = bool(reductions)
     if isinstance(op, Structured):
-        reduced = reduced and not op.scatters and all(_has_neutral_padding(op, k, padded.sizes[k]) for k in reductions)
+        reduced = (
+            reduced and Scatter.of(op) is None and all(_has_neutral_padding(op, k, padded.sizes[k]) for k in reductions)
+        )
     operands: list[Value] = []
     for index, value in enumerate(op.inputs):
-        fill = op.pad_value(index, reduced)
+        fill = Padding(op).pad_value(index, reduced)
         shape = op.operand_tile(index, padded).shape
         part = op.operand_tile(index, Box.at_origin(actual))
         read = value if part.is_full(shape_of(value.type)) else read_subset(rewriter, value, part, op)
-        operands.append(pad_value_to(rewriter, read, shape, fill, not reduced and op.pads_freely(index), op))
+        operands.append(pad_value_to(rewriter, read, shape, fill, not reduced and pads_freely(op, index), op))
     for k, value in enumerate(op.inits):
         operands.append(
             pad_value_to(rewriter, value, op.result_tile(padded, k).shape, accumulator_padding(op, k), True, op)
         )
     wide = op.on_box(operands, padded)
     if reductions and not reduced and isinstance(wide, Structured):
-        wide.mask({**{iterators[k].name: actual[k] for k in reductions}, **wide.valid})
+        Masked(wide).mask({**{iterators[k].name: actual[k] for k in reductions}, **Masked(wide).valid})
     made = rewriter.insert(wide, InsertPoint.before(op), source_name(op))
-    if isinstance(op, Structured) and op.positions():
+    if isinstance(op, Structured) and positions_read(op):
         made.verify()  # its number of iterations has grown
     rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
@@ -197,7 +205,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
 
 def accumulator_padding(op: Tileable, number: int) -> float | int:
     """The padding of the accumulator of a result."""
-    neutrals = op.neutrals()
+    neutrals = Reduction(op).neutrals() if isinstance(op, Structured) else None
     return neutrals[number] if neutrals is not None else 0
 
 
@@ -227,7 +235,7 @@ def _has_neutral_padding(op: Tileable, dim: int, size: Dim) -> bool:
     wider = actual.along(dim, 0, size)
     return all(
         op.operand_tile(k, wider).shape != op.operand_tile(k, actual).shape
-        and _pads_alike(value, op.pad_value(k, True))
+        and _pads_alike(value, Padding(op).pad_value(k, True))
         for k, value in enumerate(op.inputs)
     )
 
@@ -235,7 +243,7 @@ def _has_neutral_padding(op: Tileable, dim: int, size: Dim) -> bool:
 def _pads_alike(value: Value, number: float | int | None) -> bool:
     """Whether a value can be padded with a number: not one that another number pads already, which would be kept."""
     piece, view = new.whole_piece(value.defining_op), value.defining_op
-    rest = view.rest if isinstance(view, Tileable) and piece is not None and not view.is_free else None
+    rest = Shown(view).rest if isinstance(view, Tileable) and piece is not None and not Shown(view).is_free else None
     return number is not None and rest in (None, number)
 
 
@@ -255,15 +263,20 @@ def pad_value_to(
     base = value.name.split(".")[0]
     view, piece = value.defining_op, new.whole_piece(value.defining_op)
     if isinstance(view, Tileable) and piece is not None:
-        inner, rest = view.operands[piece.operand], view.rest
-        if rest is not None and (view.is_free or free or rest == fill):
-            kept, free = fill if view.is_free else rest, view.is_free and free
+        inner, rest = view.operands[piece.operand], Shown(view).rest
+        if rest is not None and (Shown(view).is_free or free or rest == fill):
+            kept, free = fill if Shown(view).is_free else rest, Shown(view).is_free and free
             if piece.place.is_at_origin:
                 return pad_value_to(rewriter, inner, shape, kept, free, at)
             interior = [spacing - 1 for spacing in piece.spacing]
             wider = new.pad(inner, shape, kept, piece.first, interior, free)
             return rewriter.insert(wider, InsertPoint.before(at), f"{base}.p").result
-    if isinstance(view, Structured) and view.is_movement and not view.index_operands() and (free or not _repeats(view)):
+    if (
+        isinstance(view, Structured)
+        and view.is_movement
+        and not Indices(view).operands
+        and (free or not _repeats(view))
+    ):
         wide = view.iteration_of_result(Tile.full(tuple(shape)))
         if wide is not None:
             shapes = [view.operand_tile(k, wide).shape for k in range(len(view.inputs))]
@@ -281,7 +294,7 @@ def starts_of(op: Tileable) -> list[Operation]:
     for value in map(first_value, op.inits):
         definition = value.defining_op
         if isinstance(definition, Structured) and (
-            not definition.operands or (len(value.uses) == 1 and not definition.reduces)
+            not definition.operands or (len(value.uses) == 1 and Reduction.of(definition) is None)
         ):
             found.append(definition)
     return found

@@ -12,6 +12,10 @@ from tcpx.payload.ops.movement import inverse
 from tcpx.payload.ops.reduce import Reduce
 from tcpx.payload.ops.tuple_reduce import TupleReduce
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.dims import by_dims
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.signature import given_operands
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.transform import new
 from tcpx.transform.editing import erase_dead, replace_with, source_name
@@ -139,11 +143,11 @@ class _Part:
         if op.parent is not self.sources[0].parent or any(key in op.attributes for key in OF_TILES):
             return False
         if isinstance(op, Elementwise):
-            return len(op.results) == 1 and not op.positions() and all(map(self._is_known, op.operands))
+            return len(op.results) == 1 and not positions_read(op) and all(map(self._is_known, op.operands))
         if not isinstance(op, REDUCING) or (isinstance(op, Reduce | TupleReduce) and op.inits):
             return False
         along = [self.order[k] for k in op.reduced]
-        counts_in_order = isinstance(op, TupleReduce) or bool(op.given)
+        counts_in_order = isinstance(op, TupleReduce) or bool(given_operands(op))
         return self._is_known(op.operands[0]) and (along == sorted(along) or not counts_in_order)
 
     def _is_known(self, value: Value) -> bool:
@@ -154,7 +158,7 @@ class _Part:
         if op is None or op.parent is not self.sources[0].parent:
             return False
         known = op in self.members or _order_of(op) == self.order
-        return known or repeats(op) or fills(op) or op.stored_array is not None
+        return known or repeats(op) or fills(op) or Constant(op).stored_array is not None
 
     def _after(self, order: Order) -> Order:
         """The order in which a transpose of a transposed tensor shows the tensor."""
@@ -170,7 +174,7 @@ class _Part:
         """The detached operation on operands in the other order."""
         operands = [self._operand(rewriter, op, value) for value in op.operands]
         attributes = dict(op.attributes)
-        for key in (DIM_NAMES, *(op.by_dims if isinstance(op, Tileable) else ())):
+        for key in (DIM_NAMES, *(by_dims(op) if isinstance(op, Tileable) else ())):
             entries = attributes.get(key)
             if isinstance(entries, tuple):
                 attributes[key] = tuple(entries[k] for k in inverse(self.order))

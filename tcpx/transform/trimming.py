@@ -20,6 +20,12 @@ from tcpx.payload.sizes import (
     to_text,
     variables,
 )
+from tcpx.payload.traits.algebra import algebra, is_comparison
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
@@ -60,12 +66,12 @@ def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
 
     Raises ScheduleError where there is neither, or an iteration that is left out changes a destination.
     """
-    if op.is_sequential:  # its body is nothing without what it has computed so far
+    if Scan.of(op) is not None:  # its body is nothing without what it has computed so far
         raise _asks_nothing(ctx, op, loop, op.opcode)
     reasons: list[Condition | Padding] = list(_paddings(op, loop))
     body = Body.of(op)
     known = places(op, body)
-    found = [(k, inner) for k, inner in enumerate(body.ops) if isinstance(inner, Elementwise) and inner.holds_for]
+    found = [(k, inner) for k, inner in enumerate(body.ops) if isinstance(inner, Elementwise) and is_comparison(inner)]
     reasons += [made for k, inner in found for made in _conditions(op, k, inner, known, loop.var)]
     if not reasons:
         raise _asks_nothing(ctx, op, loop, ", ".join(inner.opcode for _, inner in found) or "no comparison")
@@ -105,7 +111,7 @@ def _with_positions(ctx: TransformContext, op: Structured) -> Direction | None:
         if isinstance(maker, Materialize):
             pending.append(maker.source)
         elif isinstance(maker, Structured) and not (
-            maker.reduces or maker in chain or number_of(maker.result) is not None
+            Reduction.of(maker) is not None or maker in chain or number_of(maker.result) is not None
         ):
             chain.append(maker)
             pending += maker.inputs
@@ -128,7 +134,7 @@ def _data_compared(op: Structured) -> Value | None:
     body = Body.of(op)
     given = dict(zip(body.elements, op.inputs, strict=True))
     for inner in body.ops:
-        if isinstance(inner, Elementwise) and inner.holds_for:
+        if is_comparison(inner):
             reached = _elements_in(inner.operands, body)
             return next((given[e] for e in reached if not _is_counted(given[e])), None)
     return None
@@ -152,11 +158,13 @@ def _is_counted(value: Value) -> bool:
     maker = value.defining_op
     if isinstance(maker, Materialize):
         return _is_counted(maker.source)
-    return isinstance(maker, Structured) and maker.stored_array is None and all(map(_is_counted, maker.inputs))
+    return (
+        isinstance(maker, Structured) and Constant(maker).stored_array is None and all(map(_is_counted, maker.inputs))
+    )
 
 
 def _compares(op: Structured) -> bool:
-    return not op.is_sequential and any(isinstance(inner, Elementwise) and inner.holds_for for inner in op.walk())
+    return Scan.of(op) is None and any(map(is_comparison, op.walk()))
 
 
 def _cut(ctx: TransformContext, op: Structured, loop: Loop, reason: Condition | Padding) -> None:
@@ -181,10 +189,10 @@ def _paddings(op: Structured, loop: Loop) -> Iterator[Padding]:
     """The operands that are nothing but padding in the first or last iterations."""
     for value in op.inputs:
         made, piece = value.defining_op, padding_of(value.defining_op)
-        if isinstance(made, Tileable) and made.rest is not None and piece is not None:
+        if isinstance(made, Tileable) and Shown(made).rest is not None and piece is not None:
             found = with_elements(piece, loop.var)
             if found != ALL:
-                yield Padding(made, float(made.rest), found.start, found.end)
+                yield Padding(made, float(Shown(made).rest), found.start, found.end)
 
 
 def _conditions(op: Structured, at: int, inner: Elementwise, known: Mapping[Value, Place], var: Var) -> list[Condition]:
@@ -195,7 +203,7 @@ def _conditions(op: Structured, at: int, inner: Elementwise, known: Mapping[Valu
     a, b = sides
     extents = {it.name: op.size_of(it.name) for it in op.iterators()}
     made: list[Condition] = []
-    for number, signs in ((0.0, {*inner.holds_for}), (1.0, {-1, 0, 1} - {*inner.holds_for})):
+    for number, signs in ((0.0, {*algebra(inner).holds_for}), (1.0, {-1, 0, 1} - {*algebra(inner).holds_for})):
         for difference, sign in ((a - b, 1), (b - a, -1)):
             if signs in ({sign}, {sign, 0}):
                 _, most = difference.reach(extents)
@@ -228,7 +236,7 @@ def _changed(loop: Loop, reason: Condition | Padding) -> Operation | None:
             elements = [states[v] if v in states else as_number(v) for v in op.inputs]
             start = states.get(op.inits[0]) if op.inits else None
             states[op.result] = state_of(op, elements, start, given) if is_known else None
-        elif not op.is_hint and not is_pure(op):  # such as a store that runs in the last iteration alone
+        elif not Memory(op).is_hint and not is_pure(op):  # such as a store that runs in the last iteration alone
             stored = (inner.value.defining_op for inner in op.walk() if isinstance(inner, StYield))
             return next(stored, None) or op
     return None

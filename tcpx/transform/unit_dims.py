@@ -7,6 +7,9 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Operation, Value, operation_classes
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, substitute
+from tcpx.payload.traits.dims import fixed_dims
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.coalescing import (
@@ -78,16 +81,16 @@ def _open_dims(op: Structured) -> list[str]:
 def _is_unit(op: Structured, name: str) -> bool:
     """Whether a dim has one index, and is added to no other one in a map."""
     entries = [entry for m in (*op.maps(), *op.result_maps()) for entry in m if name in map_symbols(entry)]
-    return all(map_dim(entry) == name for entry in entries) and op.size_of(name) == 1 and name not in op.valid
+    return all(map_dim(entry) == name for entry in entries) and op.size_of(name) == 1 and name not in Masked(op).valid
 
 
 def _made(op: Structured, left_out: set[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]) -> Structured:
     if isinstance(op, Elementwise):
         return structured(op.on_tiles(operands, *shapes))
     made = without_dims(op, left_out, Block([(value.name, value.type) for value in operands]).args, shapes, {})
-    if op.positions():
+    if positions_read(op):
         first = {dim_symbol(name): 0 for name in left_out}
-        made.attributes["positions"] = tuple(substitute(position.expression, first) for position in op.positions())
+        made.attributes["positions"] = tuple(substitute(position.expression, first) for position in positions_read(op))
     found = find_match(made, _siblings(op)) if not op.regions else []
     return structured(made.on_tiles(operands, *shapes)) if isinstance(found, list) else found.on(made, operands)
 
@@ -95,5 +98,5 @@ def _made(op: Structured, left_out: set[str], operands: Sequence[Value], shapes:
 def _siblings(op: Structured) -> list[type[Structured]]:
     """The classes that say what operations like this one do: those with dims of their own first, then by any dims."""
     base = next(c for c in type(op).__mro__[1:] if issubclass(c, Structured) and "class_name" in vars(c))
-    found = [c for c in operation_classes().values() if issubclass(c, base) and c.region_count == 0]
-    return sorted(found, key=lambda c: not c.fixed_dims)
+    found = [c for c in operation_classes().values() if issubclass(c, base) and c.signature.region_count == 0]
+    return sorted(found, key=lambda c: not fixed_dims(c))

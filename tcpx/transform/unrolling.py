@@ -7,6 +7,7 @@ from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Size, Var, variables
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import TensorType, VectorType
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.simplification import simplify_in
@@ -102,7 +103,11 @@ def _check(ctx: TransformContext, loop: Loop, handed: dict[int, Value | None], f
 def _hoisted_first(ctx: TransformContext, loop: Loop, index: int) -> str | None:
     """Where a vectorized reduction accumulates into a destination, the statement that lets the loop carry it."""
     handle = ctx.handle_name(loop)
-    sums = [op for s in loop.yields_to(index) if isinstance(op := s.value.defining_op, Structured) and op.reduces]
+    sums = [
+        op
+        for s in loop.yields_to(index)
+        if isinstance(op := s.value.defining_op, Structured) and Reduction.of(op) is not None
+    ]
     if handle is None or not sums or not isinstance(sums[0].result.type, VectorType):
         return None
     return f"`hoist_accumulator({ctx.name_of(sums[0])}, out_of: {handle})` before it"

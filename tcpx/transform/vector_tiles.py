@@ -6,6 +6,9 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes.bounds import upper_bound
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import TensorType, dtype_of, i1
 from tcpx.target import Target
 from tcpx.transform.accumulators import carry_out_of
@@ -63,7 +66,7 @@ def vectorize_op(ctx: TransformContext, op: Operation) -> None:
 def _carry_sums(ctx: TransformContext, loop: Loop) -> None:
     """Let a loop over a reduction dim carry what is summed in it."""
     for op in list(loop.walk()):
-        if isinstance(op, Structured) and op.reduces and op.inits and op.func is not None:
+        if isinstance(op, Structured) and Reduction.of(op) is not None and op.inits and op.func is not None:
             carry_out_of(ctx, op, loop)
 
 
@@ -75,18 +78,18 @@ def _checked(ctx: TransformContext, op: Operation) -> Structured:
             op=op,
             required="a structured operation",
             found=op.opcode,
-            fix=f"`decompose({ctx.name_of(op)})` before it" if "composite" in op.tree_classes() else None,
+            fix=f"`decompose({ctx.name_of(op)})` before it" if "composite" in Tree(op).tree_classes() else None,
         )
     check_on_tensors(ctx, op)
     chosen = [it for it in op.iterators() if it.is_sequential or it.is_whole]
-    if op.is_irregular or chosen:
+    if is_irregular(op) or chosen:
         raise ctx.fail(
             f"%{op.name} does not become vectors on its own",
             op=op,
             required="an operation whose iterations are in no order and write where they are",
             found=f"{chosen[0].kind.value} dim `{chosen[0].name}`" if chosen else f"{op.opcode}, which elements steer",
         )
-    if op.reduces and op.neutrals() is None:
+    if Reduction.of(op) is not None and Reduction(op).neutrals() is None:
         raise ctx.fail(
             f"%{op.name} does not become vectors on its own: its reduction has no neutral element",
             op=op,

@@ -9,7 +9,7 @@ from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Block, CloneMap, Operation, Value
+from tcpx.payload.ir import Block, CloneMap, Operation, Value, is_in
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, StYield
@@ -20,6 +20,13 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.subsets import Tile, compose
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.rebuilding import Rebuilding
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.view import Padding, Shown
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, i1, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -45,7 +52,7 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     for op in root.walk():
         if not isinstance(op, Structured):
             continue
-        is_mixed = not op.is_sequential and len(set(op.result_maps())) > 1
+        is_mixed = Scan.of(op) is None and len(set(op.result_maps())) > 1
         if is_mixed and not vectorizer.stays_in_memory(op):
             _store_by(ctx.rewriter, op, [op.result_maps()[0]] * len(op.results))
         elif (across := vectorizer.lanes_across(op)) is not None:
@@ -140,9 +147,16 @@ def read_tiles(op: Operation) -> ReadTiles | None:
     if isinstance(inner, View):
         shown = read_tiles(inner) if new.padded_behind(op) is not None else None
         is_same = shown is not None and (
-            op.is_free or inner.is_free or inner.rest is None or str(inner.rest) == str(op.rest)
+            Shown(op).is_free
+            or Shown(inner).is_free
+            or Shown(inner).rest is None
+            or str(Shown(inner).rest) == str(Shown(op).rest)
         )
-        return None if shown is None or not is_same else replace(shown, rest=shown.rest if op.is_free else op.rest or 0)
+        return (
+            None
+            if shown is None or not is_same
+            else replace(shown, rest=shown.rest if Shown(op).is_free else Shown(op).rest or 0)
+        )
     tiles: list[ReadTile] = []
     for piece in pieces:
         value, subset = op.operands[piece.operand], piece.tile
@@ -157,7 +171,7 @@ def read_tiles(op: Operation) -> ReadTiles | None:
                 return None
         tiles.append(ReadTile(value, subset, piece.first))
     is_behind = len(tiles) == 1 and pieces[0].place.is_at_origin
-    return ReadTiles(tiles, op.rest or 0, is_behind)
+    return ReadTiles(tiles, Shown(op).rest or 0, is_behind)
 
 
 class Vectorizer:
@@ -177,7 +191,7 @@ class Vectorizer:
         for op in before:
             self.operation(op)
         for op in reversed(before):
-            if op.parent is block and not op.is_terminator and not op.has_side_effects:
+            if op.parent is block and not op.is_terminator and not Memory(op).has_side_effects:
                 erase_dead(self.rewriter, op.results[:1])
 
     def operation(self, op: Operation) -> None:
@@ -193,8 +207,8 @@ class Vectorizer:
         made = value.defining_op if value is not None else None
         return (
             isinstance(made, Structured)
-            and made.is_in(self.root)
-            and made.pads_operands
+            and is_in(made, self.root)
+            and Padding(made).pads_operands
             and not self.stays_in_memory(op)
             and not self.stays_in_memory(made)
         )
@@ -203,7 +217,7 @@ class Vectorizer:
         """Whether an operation stays in memory: a view that reshapes, pads between elements, or pads or joins computed
         values, and what only such views read; a scatter; a scan without lanes. A view that pads only at the end is a
         vector."""
-        if isinstance(op, Structured) and (op.is_irregular or (op.is_sequential and not self._has_lanes(op))):
+        if isinstance(op, Structured) and (is_irregular(op) or (Scan.of(op) is not None and not self._has_lanes(op))):
             return True
         if not isinstance(op, Tileable | Materialize):
             return False
@@ -218,7 +232,7 @@ class Vectorizer:
     def _has_lanes(self, op: Structured, maps: Sequence[IndexingMap] | None = None) -> bool:
         """Whether a scan has lanes along a parallel dim that is the last of each result, for a few steps. `maps` are
         those of its results, if they are to change."""
-        if op.scans_in_lanes:
+        if Lanes(op).scans_in_lanes:
             return True
         ends = {map_dim(result_map[-1]) if result_map else None for result_map in maps or op.result_maps()}
         its, extents = op.iterators(), _static(op.extents(), self.facts)
@@ -231,7 +245,7 @@ class Vectorizer:
     def lanes_across(self, op: Structured) -> Sequence[IndexingMap] | None:
         """For a scan along the last dim of a result, the maps of its results with a parallel dim last, for lanes across
         rows: each row is summed in its order. None if it needs no change, or has no such dim."""
-        if not op.is_sequential or op.is_irregular or self._has_lanes(op):
+        if Scan.of(op) is None or is_irregular(op) or self._has_lanes(op):
             return None
         maps, extents = op.result_maps(), dict(zip(op.iterators(), op.extents(), strict=True))
         shared = [it for it in extents if not it.is_reduction and all(it.dim.size() in m for m in maps)]
@@ -293,7 +307,7 @@ class Vectorizer:
         tails = tails_round(op)
         if any(tail in self.root.ancestors() or tail is self.root for tail in tails):
             fix = self._whole_alone()
-        elif tails and tails[0].is_in(self.root):
+        elif tails and is_in(tails[0], self.root):
             whole = tails[0].name.split("~")[0]
             fix = Direction(
                 f'vectorize {whole}, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
@@ -384,9 +398,9 @@ class Vectorizer:
             computed = self.vectors.get(source.source)
             is_wide = computed is not None and shape_of(computed.type) == shape_of(op.result.type)
             if computed is not None and is_wide and source.subset.is_at_origin and not source.subset.dropped:
-                self.vectors[op.result] = computed if op.is_free else self._beside(op, computed, source.subset)
+                self.vectors[op.result] = computed if Shown(op).is_free else self._beside(op, computed, source.subset)
                 return
-            self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)
+            self._read(op, self.stored(source.operands[0]), source.subset, op.value, Shown(op).is_free)
             return
         if is_undefined(op.operands[0]):
             filled = new.fill(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
@@ -395,9 +409,9 @@ class Vectorizer:
             self.vectors[op.result] = made.result
             return
         value = op.operands[0]
-        is_stored = source is None or not source.is_in(self.root) or self.stays_in_memory(source)
+        is_stored = source is None or not is_in(source, self.root) or self.stays_in_memory(source)
         if value not in self.vectors and is_stored:
-            self._read(op, value, Tile.full(shape_of(value.type)), op.value, op.is_free)
+            self._read(op, value, Tile.full(shape_of(value.type)), op.value, Shown(op).is_free)
             return
         raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
 
@@ -528,9 +542,9 @@ class Vectorizer:
                 raise self.refuse(op, "indices that are read by the same dims", shown)
             operands[k] = self._table(op, k, index_inputs)
             left = [e for e in indexing_map if map_element(e) is None]
-            made.attributes.update(made.reading_by(k, (*first, *left)))
+            made.attributes.update(Rebuilding(made).reading_by(k, (*first, *left)))
         body = made.regions[0]
-        for k in sorted(op.index_operands(), reverse=True):
+        for k in sorted(Indices(op).operands, reverse=True):
             if not body.args[k].uses:  # lanes are as wide as the dtypes of the computation
                 del operands[k], body.args[k]
                 maps = [*made.maps(), *made.result_maps()]
@@ -543,9 +557,11 @@ class Vectorizer:
         shape, padding = shape_of(value.type), value.defining_op
         inner = new.padded_behind(padding) if value not in self.vectors else None
         if inner is not None and isinstance(padding, Tileable):
-            value, fill = inner, padding.rest or 0
-            if op.outside is not None and not padding.is_free and op.outside != fill:
-                raise self.refuse(op, f"a table padded with {op.outside}, what an index outside reads", str(fill))
+            value, fill = inner, Shown(padding).rest or 0
+            if Indices(op).outside is not None and not Shown(padding).is_free and Indices(op).outside != fill:
+                raise self.refuse(
+                    op, f"a table padded with {Indices(op).outside}, what an index outside reads", str(fill)
+                )
         part, subset = value.defining_op, Tile.full(shape_of(value.type))
         if value not in self.vectors and isinstance(part, Materialize) and not part.subset.dropped:
             value, subset = part.operands[0], part.subset
@@ -556,15 +572,17 @@ class Vectorizer:
         indices = {dim: self._index(op, at, shape[dim]) for dim, at in index_inputs.items()}
         outer = _static(shape_of(next(iter(indices.values())).type), self.facts) or ()
         type_ = VectorType((*outer, *left), dtype_of(value.type))
-        read = Gather.of(indices, self.stored(value), subset, type_, fill if op.outside is None else op.outside)
-        if op.outside is not None:
+        read = Gather.of(
+            indices, self.stored(value), subset, type_, fill if Indices(op).outside is None else Indices(op).outside
+        )
+        if Indices(op).outside is not None:
             read.attributes["bounded"] = True
         return self.rewriter.insert(read, InsertPoint.before(op), f"{value.name.split('.')[0]}.v").result
 
     def _index(self, op: Structured, k: int, extent: Dim) -> Value:
         """The vector of input `k`, whose elements are indices of a dim of this extent."""
         vector = self.vector_of(op.inputs[k], op)
-        if not op.clamps_indices and op.outside is None:
+        if not Indices(op).clamps_indices and Indices(op).outside is None:
             return vector
 
         def build(made: Operation) -> Value:

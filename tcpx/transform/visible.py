@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Tileable
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, is_in
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.subsets import Tile, over_iterations
@@ -24,7 +24,7 @@ def keep_visible(
 
     `tiles` has the operations that compute parts of the producer in the loop, and which parts of its results they are.
     """
-    used = [k for k, result in enumerate(producer.results) if any(not user.is_in(into) for user in result.users)]
+    used = [k for k, result in enumerate(producer.results) if any(not is_in(user, into) for user in result.users)]
     if not used:
         raise ctx.fail(
             f"nothing outside of the loop {into.name} uses %{producer.name}",
@@ -102,7 +102,7 @@ def _tiles_of_loops(
 def _check_others_are_behind(ctx: TransformContext, producer: Tileable, top: Loop, into: Loop) -> None:
     """What else uses the producer is moved behind the loop."""
     users = [user for result in producer.results for user in result.users]
-    inside = next((user for user in users if user is into or (user.is_in(top) and not user.is_in(into))), None)
+    inside = next((user for user in users if user is into or (is_in(user, top) and not is_in(user, into))), None)
     path = gathered(ctx, (producer, top)) if inside is None else []
     if inside is not None or len(path) > 2:
         found = f"the use by %{inside.name or inside.opcode}" if inside is not None else f"the path {_shown(path)}"

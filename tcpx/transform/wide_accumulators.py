@@ -3,6 +3,7 @@
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Module, Operation, Value
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, like, shape_of
 from tcpx.transform import new
 
@@ -19,7 +20,7 @@ def widen_accumulator(rewriter: Rewriter, op: Structured) -> None:
     """Let an operation on tensors that accumulates in another dtype than that of its result have such a result, and
     cast that: then no tile rounds what it hands on. What it reads is cast to the dtype of the result first, as before.
     The operation keeps its name and its handles."""
-    if op.accumulators == op.acc_types or not all(isinstance(r.type, TensorType) for r in op.results):
+    if Reduction(op).accumulators == op.acc_types or not all(isinstance(r.type, TensorType) for r in op.results):
         return
     name = op.name
 
@@ -28,8 +29,8 @@ def widen_accumulator(rewriter: Rewriter, op: Structured) -> None:
         return value if made is None else rewriter.insert(made, InsertPoint.before(op), value.name).result
 
     inputs = [cast(value, dtype_of(op.results[0].type)) for value in op.inputs]
-    inits = [cast(value, dtype) for value, dtype in zip(op.inits, op.accumulators, strict=False)]
-    types = [like(r.type, shape_of(r.type), t) for r, t in zip(op.results, op.accumulators, strict=True)]
+    inits = [cast(value, dtype) for value, dtype in zip(op.inits, Reduction(op).accumulators, strict=False)]
+    types = [like(r.type, shape_of(r.type), t) for r, t in zip(op.results, Reduction(op).accumulators, strict=True)]
     made: Operation = type(op)([*inputs, *inits], types, op.attributes, location=op.location)
     made.stand_for(op)
     rewriter.insert(made, InsertPoint.before(op), name)

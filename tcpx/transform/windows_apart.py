@@ -8,6 +8,7 @@ from tcpx.payload.indexing_maps import IndexingMap, dims, map_coefficients, map_
 from tcpx.payload.interfaces import Build, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.sizes import Dim, Size, is_equal
+from tcpx.payload.traits.masked import Masked
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -33,7 +34,7 @@ class Apart:
 def windows_apart(op: Structured) -> tuple[Structured, Sequence[Apart]] | None:
     """A detached generic that computes what an operation does, of its inputs under views, and these; None if it reads
     no windows, or some that overlap."""
-    if op.valid or len(op.results) != 1:
+    if Masked(op).valid or len(op.results) != 1:
         return None
     found = [_apart(op, value, entries) for value, entries in zip(op.inputs, op.maps(), strict=True)]
     views = [view for view in found if view is not None]

@@ -11,6 +11,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, ceildiv, floordiv, is_equal, mod, to_text
+from tcpx.payload.traits.masked import Masked
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -225,7 +226,7 @@ def filtered(ctx: TransformContext, op: Operation, m: int) -> tuple[Structured, 
         raise _refused(ctx, op, op.opcode)
     check_on_tensors(ctx, op)
     out, maps = map_dims(op.result_map()) if len(op.results) == 1 else None, op.maps()
-    if out is None or len(maps) != 2 or not sums_products(op) or op.valid:
+    if out is None or len(maps) != 2 or not sums_products(op) or Masked(op).valid:
         raise _refused(ctx, op, f"{op.opcode} with {len(maps)} operands")
     dtypes = {dtype_of(value.type) for value in (*op.inputs, op.result)}
     if not all(dtype.is_float for dtype in dtypes):

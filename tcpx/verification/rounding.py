@@ -17,6 +17,7 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, trip_count
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import ScalarType, dtype_of
 
 FUNCTION_ROUNDINGS: Final = 4
@@ -75,15 +76,17 @@ def _of_block(block: Block, sizes: Mapping[str, int]) -> dict[Value, float]:
     for op in block.ops:
         read = {value for inner in op.walk() for value in inner.operands}
         before = max((errors.get(value, 0.0) for value in read), default=0.0)
-        own = _of_call(op, sizes) if op.callee is not None else [_of_operation(op, sizes)] * len(op.results)
+        own = _of_call(op, sizes) if Calling(op).callee is not None else [_of_operation(op, sizes)] * len(op.results)
         errors |= {value: before + error for value, error in zip(op.results, own, strict=True)}
     return errors
 
 
 def _of_call(op: Operation, sizes: Mapping[str, int]) -> list[float]:
-    if op.callee is None:
+    if Calling(op).callee is None:
         return []
-    return _of_function(op.callee, {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()})
+    return _of_function(
+        Calling(op).callee, {symbol.name: evaluate(size, sizes) for symbol, size in Calling(op).binding.items()}
+    )
 
 
 def _of_operation(op: Operation, sizes: Mapping[str, int]) -> float:

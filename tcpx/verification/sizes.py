@@ -9,6 +9,7 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.runs import runs_of
 from tcpx.payload.sizes import Symbol, evaluate, substitute, symbols
+from tcpx.payload.traits.call import Calling
 
 ALWAYS: Final = (0, 1, 3, 7, 13)
 COMMON: Final = (5, 7, 3, 1)
@@ -74,10 +75,10 @@ def _work(block: Block, known: dict[str, int], calls: Calls) -> int:
             trips = max(0, -(-(upper - lower) // max(step, 1)))
             trips = trips if op.is_counted else min(trips, 1)
             total += trips * _work(op.body, known | {var.name: lower}, calls) if trips else 1
-        elif op.callee is not None:
-            bound = {symbol.name: evaluate(size, known) for symbol, size in op.binding.items()}
-            call = op.callee, tuple(bound.values())
-            total += 1 + (0 if call in calls else _work(op.callee.body, bound, calls))
+        elif (called := Calling(op).callee) is not None:
+            bound = {symbol.name: evaluate(size, known) for symbol, size in Calling(op).binding.items()}
+            call = called, tuple(bound.values())
+            total += 1 + (0 if call in calls else _work(called.body, bound, calls))
             calls.add(call)
         else:
             total += 1 + sum(_work(inner, known, calls) for inner in op.regions)

@@ -13,10 +13,11 @@ from tcpx.parts import Parts
 from tcpx.payload.contraction import CONTRACT, may_contract
 from tcpx.payload.diagnostics import Diagnostic, TcpxError
 from tcpx.payload.evaluator import Array, Evaluation, check_arguments
-from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value, defined_by
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Symbol, as_symbol, symbols
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import shape_of
 from tcpx.payload.verifier import verify_module
 from tcpx.records import brief, frozen
@@ -119,7 +120,7 @@ def bisect_values(
             if found is not None:
                 notes = ("the model was read wrong, a constant is another one, or the evaluator is at fault",)
                 return ValueBisection(compared, 0, WrongValue(op, value.name, found, against=against, notes=notes))
-    cuts = [k for k, op in enumerate(ops, 1) if not op.is_fixed]
+    cuts = [k for k, op in enumerate(ops, 1) if Constant.of(op) is None]
     kernels = _Kernels(setting, ops, arrays, values, on_probe)
     if not cuts or kernels.wrong_at(cuts[-1]) is None:
         return ValueBisection(compared, kernels.count, None)
@@ -214,7 +215,7 @@ class _Kernels:
         end = self.setting.module.main.body.terminator
         later = [*self.ops[cut:], *([end] if end is not None else [])]
         read = {value for op in later for inner in op.walk() for value in inner.operands}
-        return [v for op in self.ops[:cut] if not op.is_fixed for v in op.results if v in read]
+        return [v for op in self.ops[:cut] if Constant.of(op) is None for v in op.results if v in read]
 
     def named(self, found: tuple[int, tuple[Value, Deviation]], seed: int) -> WrongValue:
         """What is wrong behind so many operations, and right before."""
@@ -223,7 +224,7 @@ class _Kernels:
         setting = self.setting
         parts = Parts.of(setting.module, setting.program, setting.target, setting.threads, setting.params)
         index = self.ops.index(op)
-        function = parts.function_of([held.name for held in self.ops[index:] if not held.is_fixed])
+        function = parts.function_of([held.name for held in self.ops[index:] if Constant.of(held) is None])
         step, notes = self._by_itself(op, seed)
         return WrongValue(op, value.name, apart, function, step, notes=notes)
 
@@ -262,9 +263,9 @@ def _returning(module: Module, values: Sequence[Value]) -> Module:
 def segment(module: Module, ops: Sequence[Operation], returned: Sequence[Value]) -> tuple[Module, list[Value]]:
     """A payload that does some operations of another, which follow each other, and the values that it is given: what
     they read, but for constants, and arguments that tell the sizes. Raises VerifyError where that is too little."""
-    made = {value for op in ops for inner in op.walk() for value in inner.defined}
+    made = {value for op in ops for inner in op.walk() for value in defined_by(inner)}
     read = dict.fromkeys(v for op in ops for inner in op.walk() for v in inner.operands if v not in made)
-    given = [v for v in read if v.defining_op is None or not v.defining_op.is_fixed]
+    given = [v for v in read if v.defining_op is None or Constant.of(v.defining_op) is None]
     for symbol in module.main.symbols:
         if not any(_tells(value, symbol) for value in given):
             given += [value for value in module.main.args if _tells(value, symbol)][:1]

@@ -16,6 +16,7 @@ from tcpx.drafts import draft
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Module
 from tcpx.payload.sizes import symbols
+from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.types import shape_of
 from tcpx.target import Target
 from tests.nets.oracle import sizes_of
@@ -204,7 +205,7 @@ def count(module: Module, sizes: Mapping[str, int], target: Target) -> int:
     """What results need of operations that depend on arguments, sizes or positions, each counted by itself."""
     ops, given, needed = module.main.body.ops, set(module.main.args), set(module.main.returned)
     for op in ops:
-        is_counted = isinstance(op, Structured) and len(op.positions()) > 0
+        is_counted = isinstance(op, Structured) and len(positions_read(op)) > 0
         is_sized = any(symbols(dim) for result in op.results for dim in shape_of(result.type))
         given.update(op.results if is_counted or is_sized or not given.isdisjoint(op.operands) else ())
     for op in reversed(ops):

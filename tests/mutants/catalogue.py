@@ -49,8 +49,8 @@ MUTANTS: Final = (
     Mutant(
         "split_reduction: a shorter last round is padded with what changes the result",
         "transform/reduction_splitting.py",
-        "op.pad_value(position, True)",
-        "op.pad_value(position, False)",
+        "Padding(op).pad_value(position, True)",
+        "Padding(op).pad_value(position, False)",
         _op("split_reduction"),
     ),
     Mutant(
@@ -98,14 +98,14 @@ MUTANTS: Final = (
     Mutant(
         "pad: a padded reduction dim is filled as any other",
         "transform/tiling.py",
-        "fill = op.pad_value(index, reduced)",
-        "fill = op.pad_value(index, False)",
+        "fill = Padding(op).pad_value(index, reduced)",
+        "fill = Padding(op).pad_value(index, False)",
         _op("pad"),
     ),
     Mutant(
         "pad: what a padded reduction dim holds is said not to matter",
         "transform/tiling.py",
-        "read, shape, fill, not reduced and op.pads_freely(index), op)",
+        "read, shape, fill, not reduced and pads_freely(op, index), op)",
         "read, shape, fill, True, op)",
         _op("pad"),
     ),
@@ -140,8 +140,8 @@ MUTANTS: Final = (
     Mutant(
         "pack: padding of a tile is not 0",
         "transform/filling.py",
-        "tile = made(new.pad(tile, shape, current.pad.rest, free=current.pad.is_free))",
-        "tile = made(new.pad(tile, shape, 1, free=current.pad.is_free))",
+        "tile = made(new.pad(tile, shape, rest, free=Shown(current.pad).is_free))",
+        "tile = made(new.pad(tile, shape, 1, free=Shown(current.pad).is_free))",
         _op("pack"),
     ),
     Mutant(
@@ -189,14 +189,14 @@ MUTANTS: Final = (
     Mutant(
         "vectorize: the fill of masked lanes is lost",
         "transform/vectorization.py",
-        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)",
-        "self._read(op, self.stored(source.operands[0]), source.subset, 0, op.is_free)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, Shown(op).is_free)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, 0, Shown(op).is_free)",
         _op("vectorize"),
     ),
     Mutant(
         "vectorize: all padding may hold anything",
         "transform/vectorization.py",
-        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, Shown(op).is_free)",
         "self._read(op, self.stored(source.operands[0]), source.subset, op.value, True)",
         _op("vectorize"),
     ),

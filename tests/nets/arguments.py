@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, is_in, parent_op
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, upper_bound
+from tcpx.payload.traits.signature import result_roles
+from tcpx.payload.traits.tree import Tree
 from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
 from tcpx.transform.tiling import starts_of
 from tests.nets import plausible
@@ -116,7 +118,7 @@ class Arguments:
         if self.transform.name != "reorder":
             return self._listed(self._loop, parameter)
         known = self.session.loops()
-        pairs = [(b, a) for a, outer in known.items() for b, inner in known.items() if inner.parent_op is outer]
+        pairs = [(b, a) for a, outer in known.items() for b, inner in known.items() if parent_op(inner) is outer]
         return f"[{', '.join(self.random.choice(pairs))}]" if pairs else None
 
     def _ops(self, parameter: Parameter) -> str | None:
@@ -137,7 +139,7 @@ class Arguments:
         if wanted == "call":
             return self._some(list(self.session.calls()))
         fits = plausible.OPS.get(self.transform.name, lambda _: True)
-        ops = {n: op for n, op in self.session.ops().items() if not wanted or wanted in op.tree_classes()}
+        ops = {n: op for n, op in self.session.ops().items() if not wanted or wanted in Tree(op).tree_classes()}
         known = {n: op for n, op in ops.items() if fits(op) or self.random.random() < 0.03}
         if not known:
             return None
@@ -199,7 +201,7 @@ class Arguments:
         self.op, self.name = known[chosen], chosen
         roles = list(self.op.operand_roles)[: len(self.op.inputs)]
         if not roles or self.transform.name in plausible.RESULTS or self.random.random() < 0.1:
-            results = self.op.result_roles
+            results = result_roles(self.op)
             return f"{chosen}.{results[0] if len(results) == 1 else self.random.choice(results)}"
         role = plausible.FACTOR if self.transform.name in plausible.FACTORS else self.random.choice(roles)
         self.operand = roles.index(role)
@@ -278,11 +280,11 @@ class Arguments:
 
 def _related(op: Operation, loop: Loop) -> bool:
     """Whether the loop holds the operation, reads what it makes, or makes what it reads."""
-    if op.is_in(loop):
+    if is_in(op, loop):
         return True
     outermost = {id(a) for a in (loop, *loop.ancestors())}
     made = [v.defining_op for v in op.operands]
     if any(id(m) in outermost for m in made if m is not None):
         return True
     readers = [u for r in op.results for u in r.users]
-    return any(u is loop or u.is_in(loop) for u in readers)
+    return any(u is loop or is_in(u, loop) for u in readers)

@@ -27,6 +27,8 @@ from tcpx.payload.ops.elementwise import Max, Min, Mul
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.ops.views import Pad, Reshape
 from tcpx.payload.sizes import evaluate
+from tcpx.payload.traits.expansion import Expansion
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import HALF, ScalarType, TensorType, dtype_of, f32, shape_of
 from tcpx.transform.vectors.probes import trial
 from tests.nets.structures import WHOLE_OPERANDS
@@ -208,7 +210,7 @@ def _frees_sign_of_zero(op: Operation) -> bool:
         return True
     ops = _scalar_ops(op)
     steps = [*ops, *(step for o in ops if isinstance(o, Elementwise) for step in _steps(o))]
-    return op.neutrals() is not None or any(isinstance(o, Max | Min) for o in steps)
+    return Reduction(op).neutrals() is not None or any(isinstance(o, Max | Min) for o in steps)
 
 
 def _steps(op: Elementwise) -> list[Operation]:
@@ -216,7 +218,7 @@ def _steps(op: Elementwise) -> list[Operation]:
     block = Block([("", f32) for _ in op.operands])
     dtype = dtype_of(op.result.type)
     wide = type(op)(block.args, [f32 if dtype in HALF else dtype], op.attributes)
-    return trial(lambda build: wide.expansion(build, block.args) or block.args[0])
+    return trial(lambda build: Expansion(wide).expansion(build, block.args) or block.args[0])
 
 
 def _scalar_ops(op: Structured) -> list[Operation]:

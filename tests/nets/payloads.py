@@ -66,7 +66,10 @@ INDIRECT = ("tcp.const",)
 def drawn_classes() -> list[str]:
     """The opcodes a payload is drawn from."""
     classes = payload_classes().items()
-    return [*(o for o, cls in classes if o not in WITHOUT_VALUE + INDIRECT and cls.result_count == 1), Generic.opcode]
+    return [
+        *(o for o, cls in classes if o not in WITHOUT_VALUE + INDIRECT and cls.signature.result_count == 1),
+        Generic.opcode,
+    ]
 
 
 class RandomPayload:
@@ -259,7 +262,9 @@ class RandomPayload:
             fitting = [self.dtypes]
         same = [d for d in fitting if len(set(d)) == 1]
         pool = same if same and self.random.random() < 0.7 else fitting or list(dtypes)
-        return with_dtypes(use, self.random.choice(pool), bool(cls.optional_operand) and self.random.random() < 0.3)
+        return with_dtypes(
+            use, self.random.choice(pool), bool(cls.signature.optional_operand) and self.random.random() < 0.3
+        )
 
     def _operands(self, use: Use, extents: dict[str, Dim]) -> list[Value] | None:
         """Values for every operand; one of the last made first, so that operations feed each other."""

@@ -15,6 +15,10 @@ from tcpx.payload.ops.generic import Generic
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.sizes import ceildiv, mod, upper_bound
 from tcpx.payload.sizes.bounds import is_equal
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.invariants import loop_invariants
 from tests.nets.rows import row_of
@@ -43,17 +47,20 @@ def _accumulates(op: Operation) -> bool:
 
 def _adds_integers(op: Operation) -> bool:
     return (
-        isinstance(op, Structured) and on_tensors(op) and op.acc_types[0].is_integer and "contract" in op.tree_classes()
+        isinstance(op, Structured)
+        and on_tensors(op)
+        and op.acc_types[0].is_integer
+        and "contract" in Tree(op).tree_classes()
     )
 
 
 def _contracts(op: Operation) -> bool:
-    return "contract" in op.tree_classes() and on_tensors(op)
+    return "contract" in Tree(op).tree_classes() and on_tensors(op)
 
 
 def _factor_by(op: Operation, semantics: str) -> bool:
     """Whether the left factor of a contraction is made by an operation that does this to each element."""
-    made = op.operands[0].defining_op if "contract" in op.tree_classes() else None
+    made = op.operands[0].defining_op if "contract" in Tree(op).tree_classes() else None
     return isinstance(made, Elementwise) and made.semantics == semantics
 
 
@@ -62,7 +69,9 @@ def _writes_in_parts(loop: Loop) -> bool:
     made = [(s.operands[0], s.operands[0].defining_op) for k in range(len(loop.results)) for s in loop.yields_to(k)]
     starts = [op.operands[op.results.index(value)] for value, op in made if isinstance(op, Loop)]
     return any(
-        v.defining_op is not None and v.defining_op.leaves_undefined and not v.defining_op.has_own_memory
+        v.defining_op is not None
+        and Memory(v.defining_op).leaves_undefined
+        and not Memory(v.defining_op).has_own_memory
         for v in starts
     )
 
@@ -72,7 +81,7 @@ def _is_written_in_parts(op: Operation) -> bool:
 
 
 def _becomes_vectors(op: Operation) -> TypeGuard[Structured]:
-    return _iterates(op) and isinstance(op, Structured) and not (op.is_irregular or op.is_sequential)
+    return _iterates(op) and isinstance(op, Structured) and not (is_irregular(op) or Scan.of(op) is not None)
 
 
 def is_elementwise(op: Operation) -> TypeGuard[Structured]:

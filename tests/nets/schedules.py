@@ -16,6 +16,12 @@ from tcpx.payload.ops.composite import AlongDims, Composite
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.reduce import Reduce
 from tcpx.payload.sizes import Dim
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import shape_of
 from tcpx.transform.declaration import Result, Transform, is_own
 from tcpx.transform.recognition import lines
@@ -148,7 +154,7 @@ class RandomSchedule:
     def _accumulate_in_registers(self) -> None:
         """The steps that lead to `hoist_accumulator`: chance hardly ever finds them."""
         for name, op in self.session.ops().items():
-            if not isinstance(op, Structured) or op.neutral() is None:
+            if not isinstance(op, Structured) or Reduction(op).neutral() is None:
                 continue
             kept = [it.name for it in op.iterators() if not it.is_reduction]
             summed = [it.name for it in op.iterators() if it.is_reduction]
@@ -182,7 +188,7 @@ class RandomSchedule:
     def _masks(self) -> None:
         """Softmaxes of what may be masked."""
         for name, op in self.session.ops().items():
-            if "softmax" in op.tree_classes():
+            if "softmax" in Tree(op).tree_classes():
                 self._given("recognize_mask", f"recognize_mask({name})")
 
     def _constants(self) -> None:
@@ -270,7 +276,7 @@ class RandomSchedule:
     def _scans(self) -> None:
         """Scans whose elements may be combined in any grouping."""
         for name, op in self.session.ops().items():
-            if isinstance(op, Structured) and op.is_associative and op.is_sequential:
+            if isinstance(op, Structured) and Scan(op).is_associative and Scan.of(op) is not None:
                 dim = next(it.name for it in op.iterators() if it.is_sequential)
                 self._given("scan_in_lanes", f"scan_in_lanes({name}, {dim})")
 
@@ -388,7 +394,7 @@ class RandomSchedule:
         found = [
             (name, it.name)
             for name, op in self.session.ops().items()
-            if isinstance(op, Structured) and not op.index_operands() and not op.positions()
+            if isinstance(op, Structured) and not Indices(op).operands and not positions_read(op)
             for it in op.iterators()
             if it.kind is IteratorKind.PARALLEL
         ]
@@ -402,7 +408,7 @@ class RandomSchedule:
         found = [
             (name, outer, inner, extent)
             for name, op in self.session.ops().items()
-            if isinstance(op, Structured) and not op.is_sequential
+            if isinstance(op, Structured) and Scan.of(op) is None
             for outer, extent in zip((it.name for it in op.iterators()), op.domain(), strict=True)
             for inner in (it.name for it in op.iterators())
             if outer != inner and op.iterator(outer).kind is IteratorKind.PARALLEL
@@ -449,7 +455,7 @@ class RandomSchedule:
         called = len(self.session.module.funcs)
         self._given("outline_repeats", "outline_repeats(root, least: 4)")
         self._given("share", "share(match any generic in root)")
-        calls = [op.name for op in self.session.module.main.body.ops if op.callee is not None]
+        calls = [op.name for op in self.session.module.main.body.ops if Calling(op).callee is not None]
         if len(self.session.module.funcs) > called:
             self._given("clone", f'clone(match one "{self.random.choice(calls)}" in root)')
 

@@ -18,6 +18,7 @@ from tcpx.payload.ir import FuncOp, Module, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.traits.call import Calling
 from tcpx.target import Target
 from tcpx.transform.preparation import prepare
 
@@ -76,7 +77,7 @@ class Session:
 
     def calls(self) -> dict[str, Operation]:
         """The names of live handles to calls, with the first copy."""
-        return {n: ops[0] for n in self.frame.names if (ops := self.live(n)) and ops[0].callee is not None}
+        return {n: ops[0] for n in self.frame.names if (ops := self.live(n)) and Calling(ops[0]).callee is not None}
 
     def loops(self) -> dict[str, Loop]:
         """The names of live handles to loops, with the first copy."""

@@ -13,11 +13,15 @@ from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.fields import Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured, parallel
-from tcpx.payload.ir import FuncOp, Module, Operation, Value, register
+from tcpx.payload.ir import FuncOp, Module, Operation, Value, parent_op, register
 from tcpx.payload.ops.elementwise import Add, Mul
 from tcpx.payload.ops.generic import Generic, Return, generalize
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol, substitute, symbols
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
@@ -111,7 +115,7 @@ def written(module: Module, change: Change) -> Module | None:
 
 def _outer(module: Module) -> list[Operation]:
     """Operations of functions, not those of scalar bodies."""
-    return [op for op in module.walk() if not isinstance(op.parent_op, Structured)]
+    return [op for op in module.walk() if not isinstance(parent_op(op), Structured)]
 
 
 def generalized(op: Structured) -> Structured:
@@ -124,11 +128,14 @@ def generalized(op: Structured) -> Structured:
 def reordered(op: Structured) -> Structured | None:
     """The dims in another order, with other names."""
     its = op.iterators()
-    if not its or op.is_sequential or op.is_irregular:
+    if not its or Scan.of(op) is not None or is_irregular(op):
         return None
     made = generalized(op)
     reduced = [it for it in its if it.is_reduction]
-    order = [*(reduced[::-1] if op.is_commutative else reduced), *[it for it in its if not it.is_reduction][::-1]]
+    order = [
+        *(reduced[::-1] if Reduction(op).is_commutative else reduced),
+        *[it for it in its if not it.is_reduction][::-1],
+    ]
     names = {it.name: f"z{k}" for k, it in enumerate(order)}
     sizes: dict[Symbol, Dim] = {Symbol(old): Symbol(new).size() for old, new in names.items()}
 
@@ -145,7 +152,7 @@ def reordered(op: Structured) -> Structured | None:
 def swapped(op: Structured) -> Structured | None:
     """The operands in the opposite order, as arguments of the body, too."""
     count = len(op.inputs)
-    if count < 2 or op.is_irregular or op.index_operands():
+    if count < 2 or is_irregular(op) or Indices(op).operands:
         return None
     made = generalized(op)
     maps = (*made.maps()[::-1], *made.result_maps())

@@ -18,6 +18,7 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.shorthand import Shorthand
 from tcpx.payload.sizes import Dim, Symbol, substitute, symbols
+from tcpx.payload.traits.rebuilding import attributes_for
 from tcpx.payload.types import SCALARS, ScalarKind, ScalarType, TensorType, f32, i1, si32, si64
 
 NUMBERS = tuple(t for t in SCALARS.values() if t.kind is not ScalarKind.INDEX)
@@ -151,13 +152,13 @@ def payload_classes() -> dict[str, type[Operation]]:
         if opcode.startswith("tcp.")
         and opcode not in SHORT
         and not cls.is_terminator
-        and (cls.result_count or issubclass(cls, Shorthand))
+        and (cls.signature.result_count or issubclass(cls, Shorthand))
     }
 
 
 def result_count(cls: type[Operation]) -> int:
     """How many results an operation of the class has here."""
-    return cls.result_count or 2
+    return cls.signature.result_count or 2
 
 
 EXTENTS = {name: size for size, name in zip((5, 7, 3, 11), ("m", "n", "k", "b"), strict=True)} | {
@@ -250,8 +251,8 @@ def _attributes(
     """What the class derives from an operation of this structure; for a class outside the tree, the usual words that
     it has."""
     if issubclass(cls, Structured):
-        derived = cls.attributes_for(plain_generic(structure, _values(structure.operands, dtypes), dtypes[-1]))
-        needed = {field.key for field in cls.attribute_fields if field.default is None}
+        derived = attributes_for(cls, plain_generic(structure, _values(structure.operands, dtypes), dtypes[-1]))
+        needed = {field.key for field in cls.signature.attribute_fields if field.default is None}
         if derived is None or needed <= derived.keys():
             return [] if derived is None else [dict(derived)]
     rank = max((len(s) for s in structure.operands), default=0)
@@ -262,7 +263,7 @@ def _attributes(
     value: Attribute = 0.0 if dtypes[-1].is_float else 0
     usual = [{}, *one, *({"dims": (k,)} for k in range(rank)), {"value": value}]
     usual += [{"value": value, "low": (1,) * rank}, {"value": value, "interior": (1,) * rank}] if rank else []
-    names = cls.attribute_names
+    names = cls.signature.attribute_names
     return [held for held in usual if names is None or held.keys() <= set(names)]
 
 
@@ -316,7 +317,7 @@ def uses_of(cls: type[Operation]) -> tuple[tuple[Use, ...], tuple[tuple[ScalarTy
     """The structures a class takes (on one choice of dtypes), and the dtypes it takes (on one structure)."""
     if cls is Generic:
         return _uses_of_generic()
-    inputs = len(cls.operand_names) + (2 if cls.variadic else 0)
+    inputs = len(cls.signature.operand_names) + (2 if cls.signature.variadic else 0)
     kept: tuple[Use, ...] = ()
     for dtypes in ((f32,) * (inputs + result_count(cls)), *_dtypes(cls, inputs)):
         kept = tuple(use for use in _candidates(cls, dtypes, inputs) if _fits(use))
@@ -357,7 +358,7 @@ def scalar_classes(dtype: ScalarType, inputs: int) -> tuple[type[Operation], ...
         for cls in payload_classes().values()
         if issubclass(cls, Elementwise)
         and cls.opcode not in WHOLE_OPERANDS
-        and len(cls.operand_names) == inputs
+        and len(cls.signature.operand_names) == inputs
         and (dtype,) * (inputs + 1) in uses_of(cls)[1]
     )
 

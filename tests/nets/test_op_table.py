@@ -19,7 +19,7 @@ import tcpx
 from tcpx.api import CompileRequest, lowered
 from tcpx.payload.diagnostics import Kind, TcpxError
 from tcpx.payload.interfaces import IteratorKind, Tileable
-from tcpx.payload.ir import Module, Operation
+from tcpx.payload.ir import Module, Operation, parent_op
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.vector import Insert, Write
@@ -193,7 +193,7 @@ def check_lanes(op: Operation, module: Module, schedule: str) -> None:
         made = lowered(CompileRequest(module, program), load_target(target), threads=1).module
         parts = [inner for inner in made.walk() if inner.location == op.location]
         alone = [part for part in parts if isinstance(part, Write) and isinstance(part.value.type, ScalarType)]
-        loops = [part.parent_op for part in alone]
+        loops = [parent_op(part) for part in alone]
         if any(isinstance(part, Insert) for part in parts) or any(isinstance(x, Loop) and _is_scalar(x) for x in loops):
             raise EmptyCellError(f"lanes of {op.results[0].type} are computed one by one for {target}")
 

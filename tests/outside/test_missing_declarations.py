@@ -25,6 +25,8 @@ from tcpx.payload.ops.trigonometric import Trigonometric
 from tcpx.payload.ops.views import Piece, View
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.ragged import RaggedDims
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import TensorType, f32, si64
 from tests.outside.test_wrong_declarations import Plain
 
@@ -47,10 +49,10 @@ LEFT_OUT: tuple[tuple[type[Operation], Ask, str], ...] = (
     (Tileable, lambda op: op.on_tiles(op.operands, (4,)), "the operation cannot be rebuilt on tiles"),
     (Structured, lambda op: op.maps(), "the operation declares no indexing maps"),
     (Structured, lambda op: op.result_map(), "the operation declares no result map"),
-    (Structured, lambda op: op.combine(None, None, None), "the operation does not reduce"),
+    (Structured, lambda op: Reduction(op).combine(None, None, None), "the operation does not reduce"),
     (
         Structured,
-        lambda op: op.ragged_from({"k": 3}),
+        lambda op: RaggedDims(op).ragged_from({"k": 3}),
         "a tile of `k` begins elsewhere, and the class does not say how it counts there",
     ),
     (View, lambda op: op.on_box(op.operands, BOX), "a tile of it is no operation of its kind"),

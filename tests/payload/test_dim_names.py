@@ -10,6 +10,7 @@ from tcpx.payload.interfaces import IteratorKind, Structured, Tileable
 from tcpx.payload.ir import DIM_NAMES
 from tcpx.payload.ops.generic import positions_of_sizes
 from tcpx.payload.text.parser import parse
+from tcpx.payload.traits.dims import has_numbered_dims
 from tests.comparison import structurally_equal
 from tests.nets.cases import check_module, trials_of
 from tests.nets.payloads import WITHOUT_VALUE, RandomPayload
@@ -18,7 +19,7 @@ from tests.nets.structures import payload_classes
 NUMBERED = sorted(
     opcode
     for opcode, cls in payload_classes().items()
-    if issubclass(cls, Tileable) and cls.has_numbered_dims and opcode not in WITHOUT_VALUE
+    if issubclass(cls, Tileable) and has_numbered_dims(cls) and opcode not in WITHOUT_VALUE
 )
 TEXT = """func @f(%x: tensor<[N]x8xf32>, %b: tensor<8xf32>) -> (tensor<[N]x8xf32>, tensor<[N]xf32>) symbols [N] {
   %y = tcp.add(%x, broadcast(%b, [1])) {dim_names = ["row", "col"]} : tensor<[N]x8xf32>

@@ -221,7 +221,7 @@ def declared() -> tuple[Case, ...]:
         if issubclass(cls, Elementwise) and opcode.startswith("tcp.") and name not in known:
             same = [dtypes[0] for dtypes in uses_of(cls)[1] if len({*dtypes}) == 1]
             assert same, f"{opcode} has several dtypes: write a Case"
-            found.append(Case(name, None, same, len(cls.operand_names), is_exact=False))
+            found.append(Case(name, None, same, len(cls.signature.operand_names), is_exact=False))
     return tuple(found)
 
 

@@ -15,6 +15,7 @@ from tcpx.payload.fields import (
     TextAttribute,
 )
 from tcpx.payload.ir import Operation, register
+from tcpx.payload.traits.view import Shown
 
 
 class Strong:
@@ -61,13 +62,13 @@ def test_fields_are_read() -> None:
     op = module("test.declared", 'taps = 5, lengths = [1, 2], mode = "fancy", free = true').main.body.ops[0]
     assert isinstance(op, Declared)
     assert (op.source.name, op.weights.name, op.init) == ("x", "w", None)
-    assert (op.taps, op.sizes, op.mode, op.label, op.is_free) == (5, (1, 2), "fancy", "none", True)
+    assert (op.taps, op.sizes, op.mode, op.label, Shown(op).is_free) == (5, (1, 2), "fancy", "none", True)
 
 
 def test_a_derived_class_has_the_fields_of_all_its_bases() -> None:
-    assert Derived.operand_names == ("source", "weights")
-    assert Derived.optional_operand == "init"
-    assert set(Derived.attribute_names or ()) == {"taps", "lengths", "mode", "label", "free", "strength"}
+    assert Derived.signature.operand_names == ("source", "weights")
+    assert Derived.signature.optional_operand == "init"
+    assert set(Derived.signature.attribute_names or ()) == {"taps", "lengths", "mode", "label", "free", "strength"}
     op = module("test.derived", "lengths = [], strength = 4").main.body.ops[0]
     assert isinstance(op, Derived)
     assert (op.taps, op.strength, op.sizes) == (2, 4, ())
@@ -99,7 +100,7 @@ def test_a_flag_that_is_false_is_left_out() -> None:
     assert text == module("test.declared", "taps = 1, lengths = [1]").text()
     op = tcpx.parse(text).main.body.ops[0]
     assert isinstance(op, Declared)
-    assert op.is_free is False
+    assert Shown(op).is_free is False
 
 
 def test_an_attribute_that_is_missing() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Evaluation
-from tcpx.payload.interfaces import Elementwise, Group
+from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Block, Operation, operation_classes
+from tcpx.payload.traits.algebra import Group, algebra
 from tcpx.payload.types import f64
 
 Array = npt.NDArray[np.float64]
@@ -19,7 +20,7 @@ DECLARED = 8
 
 def _classes(attribute: str) -> list[type[Elementwise]]:
     found = operation_classes().values()
-    return [cls for cls in found if issubclass(cls, Elementwise) and getattr(cls, attribute)]
+    return [cls for cls in found if issubclass(cls, Elementwise) and getattr(algebra(cls), attribute)]
 
 
 def _value(cls: type[Operation], *args: Array) -> Array:
@@ -38,13 +39,13 @@ def _numbers(count: int) -> list[Array]:
 
 
 def _arity(cls: type[Elementwise]) -> int:
-    return len(cls.operand_names)
+    return len(cls.signature.operand_names)
 
 
 @pytest.mark.parametrize("cls", _classes("homomorphism"), ids=lambda cls: cls.opcode)
 def test_homomorphisms(cls: type[Elementwise]) -> None:
-    assert cls.homomorphism is not None
-    first, second = cls.homomorphism
+    assert algebra(cls).homomorphism is not None
+    first, second = algebra(cls).homomorphism
     a, b = _numbers(_arity(cls)), _numbers(2 * _arity(cls))[_arity(cls) :]
     together = _value(cls, *(_combined(first, x, y) for x, y in zip(a, b, strict=True)))
     np.testing.assert_allclose(together, _combined(second, _value(cls, *a), _value(cls, *b)), rtol=1e-13)
@@ -54,7 +55,7 @@ def test_homomorphisms(cls: type[Elementwise]) -> None:
 
 @pytest.mark.parametrize("cls", _classes("linear"), ids=lambda cls: cls.opcode)
 def test_linear_operands(cls: type[Elementwise]) -> None:
-    for k in cls.linear:
+    for k in algebra(cls).linear:
         a, (b, c) = _numbers(_arity(cls)), _numbers(7)[5:]
 
         def value(x: Array, given: list[Array] = a, place: int = k) -> Array:
@@ -68,7 +69,7 @@ def test_linear_operands(cls: type[Elementwise]) -> None:
 @pytest.mark.parametrize("cls", _classes("distributes_over"), ids=lambda cls: cls.opcode)
 def test_what_distributes(cls: type[Elementwise]) -> None:
     a, b, c = _numbers(3)
-    for combiner in cls.distributes_over:
+    for combiner in algebra(cls).distributes_over:
         found = _value(cls, _combined(combiner, a, b), c)
         np.testing.assert_allclose(
             found, _combined(combiner, _value(cls, a, c), _value(cls, b, c)), rtol=1e-13, atol=1e-15
@@ -78,9 +79,9 @@ def test_what_distributes(cls: type[Elementwise]) -> None:
 @pytest.mark.parametrize("cls", _classes("direction"), ids=lambda cls: cls.opcode)
 def test_directions(cls: type[Elementwise]) -> None:
     a, b = _numbers(2)
-    found = cls.direction * _value(cls, a, b)
-    assert (found >= cls.direction * a).all()
-    assert (found >= cls.direction * b).all()
+    found = algebra(cls).direction * _value(cls, a, b)
+    assert (found >= algebra(cls).direction * a).all()
+    assert (found >= algebra(cls).direction * b).all()
 
 
 def test_something_is_declared() -> None:

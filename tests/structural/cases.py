@@ -22,6 +22,8 @@ from tcpx.payload.ir import Module, Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_module
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scatter import Scatter
 from tcpx.payload.types import shape_of
 from tcpx.target.loader import load_target
 from tcpx.transform.language.loader import Program
@@ -69,7 +71,7 @@ def columns(module: Module) -> Mapping[str, str]:
         return found
     its = [it for it in v.iterators() if it.kind is not IteratorKind.WHOLE]
     parallel = [it.name for it in its if it.kind is IteratorKind.PARALLEL]
-    cut = [it.name for it in its] if v.neutrals() is not None else parallel
+    cut = [it.name for it in its] if Reduction(v).neutrals() is not None else parallel
     last, sizes = f"a{len(cut) - 1}", [3, 5, 2, 3]
     loops = ", ".join(f"a{k}" for k in range(len(cut)))
     tiles = ", ".join(f"{name}: {size}" for name, size in zip(cut, sizes, strict=False))
@@ -102,7 +104,7 @@ def columns(module: Module) -> Mapping[str, str]:
 def _vectorized(v: Tileable, cut: Sequence[str], parallel: Sequence[str]) -> str:
     """Lanes along the last dim; where elements say what is written, along a parallel one, in the innermost loop."""
     loops = ", ".join(f"a{k}" for k in range(len(cut)))
-    if isinstance(v, Structured) and v.scatters:
+    if isinstance(v, Structured) and Scatter.of(v) is not None:
         order = sorted(cut, key=lambda name: name not in parallel)
         sizes = ", ".join(f"{name}: {16 if name in parallel else 4}" for name in order)
         return (

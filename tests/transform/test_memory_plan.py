@@ -12,9 +12,10 @@ import pytest
 import tcpx
 from tcpx.api import CompileRequest, lowered
 from tcpx.payload.evaluator import evaluate_buffers
-from tcpx.payload.ir import FuncOp, Module, Operation, Value
+from tcpx.payload.ir import FuncOp, Module, Operation, Value, is_in
 from tcpx.payload.sizes import Size, evaluate, product, upper_expression
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import shape_of
 from tcpx.report.explanation import explain
 from tcpx.report.text import ExplanationText
@@ -91,9 +92,11 @@ def peak(func: FuncOp, sizes: dict[str, int], threads: int) -> int:
             end = max((_end(user, op, places) for user in _users(op.result) if user in places), default=place)
             change[place] += size * _copies(op, threads)
             change[end + 1] -= size * _copies(op, threads)
-        elif op.callee is not None:
-            inner = {symbol.name: evaluate(upper_expression(size), sizes) for symbol, size in op.binding.items()}
-            needed = peak(op.callee, inner, threads) * _copies(op, threads)
+        elif Calling(op).callee is not None:
+            inner = {
+                symbol.name: evaluate(upper_expression(size), sizes) for symbol, size in Calling(op).binding.items()
+            }
+            needed = peak(Calling(op).callee, inner, threads) * _copies(op, threads)
             change[place] += needed
             change[place + 1] -= needed
     live, most = 0, 0
@@ -123,7 +126,7 @@ def _users(value: Value) -> Iterator[Operation]:
 
 def _end(user: Operation, made: Operation, places: dict[Operation, int]) -> int:
     """Where a use is over: that in a loop in which the buffer is not made with the loop."""
-    loops = [op for op in user.ancestors() if "var" in op.attributes and not made.is_in(op)]
+    loops = [op for op in user.ancestors() if "var" in op.attributes and not is_in(made, op)]
     return max(places[op] for op in (loops[-1].walk() if loops else [user]) if op in places)
 
 

@@ -13,6 +13,7 @@ from tcpx.cli.command import execute
 from tcpx.nests import Nest, Nests
 from tcpx.parts import Parts
 from tcpx.payload.constants import Constants
+from tcpx.payload.traits.constant import Constant
 from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import ModelStudy
 from tcpx.tune.progress import Progress
@@ -341,7 +342,7 @@ def test_a_function_has_the_sizes_of_its_calls_and_other_constants_in_each() -> 
     assert (part.alone, part.calls, dict(part.sizes)) == (True, 3, {(("M", 5),): 2, (("M", 9),): 1})
     main = part.payload.main
     assert [value.name for value in main.args] == ["x"]
-    stored = [op.stored_array for op in main.body.ops if op.stored_array is not None]
+    stored = [Constant(op).stored_array for op in main.body.ops if Constant(op).stored_array is not None]
     assert stored == ["v", "w", "w"]
     arrays = tcpx.random_inputs(part.payload, sizes={"M": 5})
     for found, weights in zip(tcpx.evaluate(part.payload, *arrays), (*"vw", "w"), strict=True):

@@ -13,6 +13,8 @@ from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.call import DISJOINT_ROWS, NONEMPTY, RowCall
 from tcpx.payload.ops.memory import At, Copy
 from tcpx.payload.sizes import known_divisor, maximum, product
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType
 from tcpx.target.kernels import places_of
 from tcpx.target.rows import PLACEHOLDER
@@ -107,8 +109,8 @@ def _place(op: Operation, context: FunctionContext, scope: Scope) -> str:
 def print_call(op: Operation, callee: FuncOp, context: FunctionContext, scope: Scope) -> None:
     """Run another function of the kernel, in its part of the workspace."""
     arguments = [context.read(value) for value in op.operands]
-    arguments += [context.sizes.text(size, scope) for size in op.binding.values()]
-    workspace = _place(op, context, scope) if op.workspace[0] != 0 else "0"
+    arguments += [context.sizes.text(size, scope) for size in Calling(op).binding.values()]
+    workspace = _place(op, context, scope) if Memory(op).workspace[0] != 0 else "0"
     name, constants = context.kernel.c_names[callee], context.kernel.constants_of[callee]
     arguments += [_constant_place(stored, context) for stored in constants]
     scope.statement(f"{name}({', '.join([*arguments, workspace])});")
@@ -118,7 +120,7 @@ def print_kernel_row(op: RowCall, context: FunctionContext, scope: Scope) -> Non
     """Print a call by the template of its row."""
     row, func = kernel_row(op, context.target), op.called
     context.needs.kernels[row.name] = row
-    texts = {symbol.name: context.sizes.text(size, scope) for symbol, size in op.binding.items()}
+    texts = {symbol.name: context.sizes.text(size, scope) for symbol, size in Calling(op).binding.items()}
     for k, (name, value, tile) in enumerate(zip(places_of(func), op.operands, op.tiles, strict=True)):
         texts[name] = Access(value, context.buffer_type(value, op), tile).pointer(context, scope)
         for dim, stride in enumerate(op.strides(k)[:-1]):

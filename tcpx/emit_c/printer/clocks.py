@@ -11,6 +11,8 @@ from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import Conditional, OnSubset
 from tcpx.payload.ops.index import Bind
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.memory import Memory
 
 NOW: Final = """\
 static inline int64_t tcpx_now(void) {
@@ -31,7 +33,7 @@ def is_timed(op: Operation, context: FunctionContext) -> bool:
     no loop is round."""
     if context.kernel.clocks is None or isinstance(op, Conditional):
         return False
-    return bool(op.regions or op.callee is not None or op.work != 0) and _is_outside_of_loops(op)
+    return bool(op.regions or Calling(op).callee is not None or Calling(op).work != 0) and _is_outside_of_loops(op)
 
 
 @contextmanager
@@ -40,8 +42,9 @@ def timed(op: Operation, context: FunctionContext, scope: Scope) -> Generator[No
     if not is_timed(op, context):
         yield
         return
-    callee = op.callee.name if op.callee is not None else ""
-    called = (inner.callee for inner in op.walk())
+    called = Calling(op).callee
+    callee = called.name if called is not None else ""
+    called = (Calling(inner).callee for inner in op.walk())
     inside = tuple(dict.fromkeys(func.name for func in called if func is not None))
     with _clock(Clock(context.func.name, op.name or op.opcode, callee, inside=inside), context, scope):
         yield
@@ -77,12 +80,12 @@ class StraightLines:
             if isinstance(op, Conditional | Bind | Assert) or op.is_terminator or is_timed(op, context):
                 self._add(lines)
                 lines = []
-            elif context.live.is_live(op) and (lines or op.has_side_effects or isinstance(op, OnSubset)):
+            elif context.live.is_live(op) and (lines or Memory(op).has_side_effects or isinstance(op, OnSubset)):
                 lines.append(op)
         self._add(lines)
 
     def _add(self, lines: list[Operation]) -> None:
-        writes = [op for op in lines if op.has_side_effects]
+        writes = [op for op in lines if Memory(op).has_side_effects]
         if writes:
             self._first.add(lines[0])
             self._last.add(writes[-1])

@@ -26,6 +26,7 @@ from tcpx.payload.ops.gml_st import (
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import Copy
 from tcpx.payload.sizes import variables
+from tcpx.payload.traits.call import Calling
 
 
 def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
@@ -67,8 +68,8 @@ def _print_operation(op: Operation, context: FunctionContext, scope: Scope) -> N
         print_copy(op, context, scope)
     elif isinstance(op, RowCall):
         print_kernel_row(op, context, scope)
-    elif op.callee is not None:
-        print_call(op, op.callee, context, scope)
+    elif (called := Calling(op).callee) is not None:
+        print_call(op, called, context, scope)
     elif not op.is_terminator and not isinstance(op, Assert):
         print_row(op, context, scope)
 

@@ -10,7 +10,7 @@ Values join only if none of them is read after another one has been written.
 
 from __future__ import annotations
 
-from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, Value, parent_op
 from tcpx.payload.liveness import Liveness
 from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
 from tcpx.payload.types import BufferType
@@ -129,7 +129,7 @@ class Variables:
 
     def _position_in(self, body: Block, op: Operation) -> int:
         while op.parent is not body:
-            outer = op.parent_op
+            outer = parent_op(op)
             if outer is None:
                 raise op.error(
                     "the operation is not in the block that it reads from", required="an operation of that block"

@@ -11,6 +11,8 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.short_operands import short_name
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.memory import Memory
 
 
 def rename(builder: Builder, value: Value, name: str, node: str, made: Collection[Operation]) -> None:
@@ -37,14 +39,19 @@ def without_unread(func: FuncOp) -> None:
     """Take operations out whose results nothing reads, and constants that no operation refers to."""
     _without_unread(func.body)
     if func.module is not None:
-        read = {op.stored_array for op in func.module.walk() if isinstance(op, Const)}
+        read = {Constant(op).stored_array for op in func.module.walk() if isinstance(op, Const)}
         for name in [name for name in func.module.constants if name not in read]:
             func.module.constants.remove(name)
 
 
 def _without_unread(block: Block) -> None:
     for op in reversed(list(block.ops)):
-        if not op.results or op.is_terminator or op.has_side_effects or any(result.uses for result in op.results):
+        if (
+            not op.results
+            or op.is_terminator
+            or Memory(op).has_side_effects
+            or any(result.uses for result in op.results)
+        ):
             for inner in op.regions if isinstance(op, Loop | Conditional) else ():
                 _without_unread(inner)
             continue

@@ -7,11 +7,12 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
-from tcpx.payload.interfaces import Build, Group
+from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Div, FloatOnly, Max, Min, SameType, Unary
 from tcpx.payload.ops.select import Less, Select
+from tcpx.payload.traits.algebra import Group
 from tcpx.payload.types import HALF, dtype_of, f32, i1
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, TextAttribute
-from tcpx.payload.ir import FuncOp, Operation, register
+from tcpx.payload.ir import FuncOp, Operation, parent_op, register
 from tcpx.payload.sizes.predicates import Predicate
 
 
@@ -43,11 +43,11 @@ class Assert(Operation):
         return Diagnostic(self.message, schedule=self.schedule_location, payload=self.location, required=conditions)
 
     def verify(self) -> None:
-        if not isinstance(self.parent_op, FuncOp):
+        if not isinstance(parent_op(self), FuncOp):
             raise self.error(
                 "an assertion stands in the body of a function itself",
                 required="no region around it",
-                found=f"a region of {self.parent_op.opcode}" if self.parent_op is not None else "no function",
+                found=f"a region of {outer.opcode}" if (outer := parent_op(self)) is not None else "no function",
             )
         variables = [v.text for p in self.alternatives for v in p.variables()]
         if variables:

@@ -72,7 +72,7 @@ class Attention(Composite):
     def iterators(self) -> tuple[Iterator, ...]:
         """The dims of the result, then u and d, then g where heads share keys; these heads are never cut."""
         rank = self._rank
-        found = list(self.numbered(rank + 2 + (self.group > 1), (rank, rank + 1, rank + 2)))
+        found = list(self._numbered(rank + 2 + (self.group > 1), (rank, rank + 1, rank + 2)))
         if self.group > 1:
             found[rank - 3] = Iterator(found[rank - 3].name, IteratorKind.WHOLE)
         return tuple(found)
@@ -238,7 +238,7 @@ class Rope(Composite):
         return len(shape_of(self.operand.type)) - 1
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(self._last + 2, (self._last, self._last + 1), IteratorKind.WHOLE)
+        return self._numbered(self._last + 2, (self._last, self._last + 1), IteratorKind.WHOLE)
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()[:-1]))
@@ -313,7 +313,7 @@ class Swiglu(Composite):
     gate, up = Operand(), Operand()
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.result.type)))
+        return self._numbered(len(shape_of(self.result.type)))
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return self.result_map(), self.result_map()

@@ -13,6 +13,7 @@ from tcpx.payload.ir import Range, Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Arithmetic, Conversion, SameType, Unary
 from tcpx.payload.sizes import is_less_equal, minimum
+from tcpx.payload.traits.algebra import Keeps
 from tcpx.payload.types import ScalarKind, ScalarType, dtype_of, i1
 from tcpx.plurals import counted
 
@@ -140,6 +141,7 @@ class Bitcast(Conversion):
 
     __slots__ = ()
     opcode = "tcp.bitcast"
+    converts = Keeps.BITS
     semantics = "bitcast(a)"
 
     def verify(self) -> None:
@@ -151,7 +153,7 @@ class Bitcast(Conversion):
                 found=f"{dest}, of {counted(dest.bits, 'bit')}",
                 fix=Direction("tcp.cast converts the numbers"),
             )
-        self.check_kind(self.operand)
+        self._check_kind(self.operand)
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

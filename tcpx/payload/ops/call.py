@@ -33,6 +33,8 @@ from tcpx.payload.sizes_of_arguments import telling_dims
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import suggestion
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, row_major, shape_of, substitute_type
 from tcpx.payload.value_ranges import SPANNING, Declared, declared_ranges, value_order, value_range
 from tcpx.plurals import counted
@@ -60,7 +62,7 @@ class CallBase(Operation):
         func = self.func
         module = func.module if func is not None else None
         others = [name for name, held in module.funcs.items() if held is not func] if module is not None else []
-        return f'"{others[0]}"' if key == "callee" and len(others) == 1 else super().usual_attribute(key)
+        return f'"{others[0]}"' if key == "callee" and len(others) == 1 else ""
 
     @property
     def callee(self) -> FuncOp | None:
@@ -220,7 +222,8 @@ def _size_known_by(value: Value) -> Dim | None:
     if made is None and func is not None and value in func.args:
         symbol = func.numbers.get(func.args.index(value))
         return None if symbol is None else symbol.size()
-    return made.number if made is not None and isinstance(made.number, int) else None
+    number = Constant(made).number if made is not None else None
+    return number if isinstance(number, int) else None
 
 
 def _fits(wanted: Type, given: Type) -> bool:
@@ -301,7 +304,7 @@ class Call(CallBase):
 
     def overwritten_by(self, index: int) -> int | None:
         """A row that works in place reads its result's first value where it writes it."""
-        return 0 if index == place_of_result(self.called) else super().overwritten_by(index)
+        return 0 if index == place_of_result(self.called) else self.gives_up().get(index)
 
     def in_step(self, index: int, number: int = 0) -> Tile | None:
         return Tile.full(shape_of(self.operands[index].type)) if self.overwritten_by(index) == number else None
@@ -430,7 +433,7 @@ class RowCall(CallBase):
     @classmethod
     def of(cls, call: Call, operands: Sequence[Value], tiles: Sequence[Tile]) -> Self:
         """A detached call of a row on parts of buffers, in place of one on values."""
-        sizes = tuple(call.binding[s] for s in call.called.symbols)
+        sizes = tuple(Calling(call).binding[s] for s in call.called.symbols)
         made = cls(operands, [], {"callee": call.called.name, "sizes": sizes, "tiles": tuple(tiles)}, name=call.name)
         made.stand_for(call)
         return made

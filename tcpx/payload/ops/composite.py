@@ -16,6 +16,7 @@ from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.reduce import Reduce, ReduceSum
 from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.signature import result_roles
 from tcpx.payload.types import ScalarType, TensorType, Type, accumulator_of, dtype_of, like, shape_of
 
 Wide = npt.NDArray[np.float64]
@@ -117,7 +118,7 @@ class Composite(Tileable):
     def verify(self) -> None:
         self.check_dtypes()
         known = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))
-        roles = (*self.operand_roles, *self.result_roles)
+        roles = (*self.operand_roles, *result_roles(self))
         for role, indexing_map, value in zip(
             roles, (*self.maps(), *self.result_maps()), (*self.operands, *self.results), strict=True
         ):
@@ -172,7 +173,7 @@ class AlongDims(Composite):
         return str(last) if key == "dim" else f"[{last}]"
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.operand.type)), self.reduced)
+        return self._numbered(len(shape_of(self.operand.type)), self.reduced)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)

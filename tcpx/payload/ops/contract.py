@@ -191,7 +191,7 @@ class Contract(ContractBase):
 
     def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute] | None:
         names = _names(indexing_map)
-        return {self.operand_names[index]: names} if names is not None else None
+        return {self.signature.operand_names[index]: names} if names is not None else None
 
     def verify(self) -> None:
         read = dict.fromkeys(name for m in self.maps() for e in m if (name := map_name(e)) is not None)
@@ -204,7 +204,7 @@ class Contract(ContractBase):
                 found=", ".join(f'"{d}"' for d in out),
                 fix=None if wrong in read else Direction(f"tcp.broadcast the result along `{wrong}`"),
             )
-        for key, indexing_map in zip(self.operand_names, self.maps(), strict=True):
+        for key, indexing_map in zip(self.signature.operand_names, self.maps(), strict=True):
             digits = [digit for e in indexing_map if (digit := map_digit(e)) is not None]
             alone = next((d for d in digits if digits.count(d) > 1 or digits.count(d.partner) != 1), None)
             if alone is not None:
@@ -264,7 +264,7 @@ class NamedContract(ContractBase):
     def result_map(self) -> IndexingMap:
         return dims(*self.letters[2])
 
-    def correction(self) -> str | None:
+    def _correction(self) -> str | None:
         """The named contraction of factors of these ranks, what NumPy's matmul would be, or that of a factor that lies
         there transposed."""
         ranks = [len(shape_of(value.type)) for value in self.inputs]

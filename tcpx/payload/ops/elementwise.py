@@ -10,9 +10,10 @@ from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
 from tcpx.payload.fused import fused_multiply_add
-from tcpx.payload.interfaces import Build, Elementwise, Group
+from tcpx.payload.interfaces import Build, Elementwise
 from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.sizes import is_less_equal, maximum, minimum
+from tcpx.payload.traits.algebra import Group, Keeps, Rounding
 from tcpx.payload.types import HALF, SCALARS, ScalarKind, ScalarType, VectorType, dtype_of, f32, i1, like, shape_of
 from tcpx.payload.value_ranges import value_range
 
@@ -53,7 +54,7 @@ class SameType(Elementwise):
                     fix=f"%{value.name}.{result} = tcp.cast(%{value.name})"
                     f" : {like(value.type, shape_of(value.type), result)}",
                 )
-            self.check_kind(value)
+            self._check_kind(value)
         super().verify()
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
@@ -202,6 +203,7 @@ class Max(Arithmetic):
     __slots__ = ()
     opcode = "tcp.max"
     direction = 1
+    hands_on = (0, 1)
     semantics = "max(a, b)"
     commutes = (0, 1)
     ufunc = np.maximum
@@ -222,6 +224,7 @@ class Min(Arithmetic):
     __slots__ = ()
     opcode = "tcp.min"
     direction = -1
+    hands_on = (0, 1)
     semantics = "min(a, b)"
     commutes = (0, 1)
     ufunc = np.minimum
@@ -244,7 +247,7 @@ class Fma(FloatOnly):
     a, b, c = Operand(), Operand(), Operand()
     semantics = "fma(a, b, c)"
     commutes = (0, 1)
-    rounds_again = True
+    rounding = Rounding.ONCE
 
     @classmethod
     def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
@@ -270,7 +273,7 @@ class MultiplyAdd(Fma):
 
     __slots__ = ()
     opcode = "tcp.multiply_add"
-    may_round_as_expanded = True
+    rounding = Rounding.ONCE_OR_EACH
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         """A product and a sum, each rounded."""
@@ -297,7 +300,6 @@ class Conversion(Elementwise):
     __slots__ = ()
     attribute_names = ()
     operand = Operand()
-    is_conversion = True
 
     @classmethod
     def of(cls, operand: Value, dtype: ScalarType) -> Operation:
@@ -322,6 +324,7 @@ class Cast(Conversion):
 
     __slots__ = ()
     opcode = "tcp.cast"
+    converts = Keeps.VALUE
     linear = (0,)
     semantics = "cast(a)"
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ChoiceAttribute, NumberAttribute
-from tcpx.payload.interfaces import Group
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.elementwise import Binary, FloatOnly, Unary
 from tcpx.payload.ops.real_function import RealFunction, Wide
 from tcpx.payload.ops.terms import FORMATS, Term, split
+from tcpx.payload.traits.algebra import Group
 from tcpx.payload.types import ScalarType, f32, f64
 from tcpx.records import frozen
 

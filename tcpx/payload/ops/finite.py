@@ -9,6 +9,8 @@ from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.movement import Fill, Movement
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.ops.views import View
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import dtype_of
 
 
@@ -20,16 +22,17 @@ def is_finite(value: Value) -> bool:
         return True
     if op is None:
         return False
-    if op.stored_array is not None:
+    stored = Constant(op).stored_array
+    if stored is not None:
         func = op.func
-        array = func.module.constants.get(op.stored_array) if func is not None and func.module is not None else None
+        array = func.module.constants.get(stored) if func is not None and func.module is not None else None
         return array is not None and bool(np.isfinite(array).all())
     if isinstance(op, Materialize):
         return is_finite(op.source)
     if isinstance(op, Read):
         return isfinite(op.value) and is_finite(op.source)
     if isinstance(op, View | Movement) and op.operands:
-        rest = op.rest
+        rest = Shown(op).rest
         return (rest is None or isfinite(rest)) and all(map(is_finite, op.operands))
-    number = op.literal if isinstance(op, Fill) else op.number
+    number = op.literal if isinstance(op, Fill) else Constant(op).number
     return isinstance(number, int | float) and isfinite(number)

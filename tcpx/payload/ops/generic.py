@@ -22,7 +22,19 @@ from tcpx.payload.indexing_maps import (
     map_symbols,
 )
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Ragged, Structured
-from tcpx.payload.ir import VALID, Attribute, Block, CloneMap, Operation, Range, Value, operation_class, register
+from tcpx.payload.ir import (
+    VALID,
+    Attribute,
+    Block,
+    CloneMap,
+    Operation,
+    Range,
+    Value,
+    operation_class,
+    parent_op,
+    register,
+    tree_classes_of,
+)
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.batched_body import LoopNest, beyond, checked_indices, is_batchable
 from tcpx.payload.ops.constant import Const, check_literal
@@ -31,6 +43,16 @@ from tcpx.payload.ops.gml_st import Conditional
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.sums_of_products import of_nest
 from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text, variables
+from tcpx.payload.traits.algebra import accumulating_operands
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.ragged import is_irregular, ragged_dims
+from tcpx.payload.traits.ranges import Ranges
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.scatter import Scatter
+from tcpx.payload.traits.to_write import wrong_attribute
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of, si64
 from tcpx.payload.value_ranges import dtype_range
 from tcpx.plurals import counted
@@ -48,7 +70,7 @@ class Yield(Operation):
     is_terminator = True
 
     def moves(self) -> Sequence[Move]:
-        holder = self.parent_op
+        holder = parent_op(self)
         results = holder.results if isinstance(holder, Conditional) else ()
         return [Move(MoveKind.BRANCH, k, result) for k, result in enumerate(results)]
 
@@ -134,7 +156,7 @@ class Generic(Structured):
     """Whether partial results may be combined in any order, where a region says how."""
 
     @property
-    def required_operands(self) -> int:
+    def _required_operands(self) -> int:
         return len(self.maps())
 
     def iterators(self) -> tuple[Iterator, ...]:
@@ -167,7 +189,7 @@ class Generic(Structured):
     def is_contraction(self) -> bool:
         """Whether it reduces over two inputs that share every reduction dim, as a contract does: the product and the
         sum may be others, such as `+` and `min`."""
-        if self.scatters:
+        if Scatter.of(self) is not None:
             return False
         reduced = {it.name for it in self.iterators() if it.is_reduction}
         names = [{map_name(e) for e in m} for m in self.maps()]
@@ -178,8 +200,14 @@ class Generic(Structured):
         return ("lhs", "rhs") if self.is_contraction else tuple(f"in{k}" for k in range(len(self.maps())))
 
     def tree_classes(self) -> tuple[str, ...]:
-        known = super().tree_classes()
-        return ("contract", *known) if self.is_contraction else (SCATTER, *known) if self.scatters else known
+        known = tree_classes_of(type(self))
+        return (
+            ("contract", *known)
+            if self.is_contraction
+            else (SCATTER, *known)
+            if Scatter.of(self) is not None
+            else known
+        )
 
     def _all_maps(self) -> tuple[IndexingMap, ...]:
         return self.once("maps", (self.attributes.get("maps"), self.attributes.get("iterators")), self._read_maps)
@@ -245,7 +273,7 @@ class Generic(Structured):
     @property
     def _places(self) -> tuple[int, ...]:
         """The inputs that say where or how often something is done."""
-        return *self.index_operands(), *(k for r in self.ragged().values() for k in (r.first, r.end))
+        return *Indices(self).operands, *(k for r in self.ragged().values() for k in (r.first, r.end))
 
     def _leaves_accumulator(self, padding: float | int) -> bool:
         """Whether the body combines the accumulator with the neutral element where every input is `padding`."""
@@ -274,7 +302,7 @@ class Generic(Structured):
 
     @property
     def is_commutative(self) -> bool:
-        return (len(self.regions) == 1 or self.is_declared_commutative) and super().is_commutative
+        return (len(self.regions) == 1 or self.is_declared_commutative) and Scan.of(self) is None
 
     def ragged(self) -> Mapping[str, Ragged]:
         held, found = self.attributes.get("ragged", ()), dict[str, Ragged]()
@@ -288,7 +316,7 @@ class Generic(Structured):
                         continue
                 case _:
                     pass
-            raise self.wrong_attribute("ragged", 'dims, each with the inputs that bound it: [["k", in1, in2]]')
+            raise wrong_attribute(self, "ragged", 'dims, each with the inputs that bound it: [["k", in1, in2]]')
         return found
 
     def ragged_from(self, origins: Mapping[str, Dim]) -> Mapping[str, Attribute]:
@@ -298,19 +326,19 @@ class Generic(Structured):
     @property
     def _accumulated(self) -> list[int]:
         """The results whose accumulators are arguments of the body, behind what it reads."""
-        if len(self.regions) > 1 or not (self.inits or self.reduces):
+        if len(self.regions) > 1 or not (self.inits or Reduction.of(self) is not None):
             return []
-        return [k for k in range(len(self.results)) if self.has_accumulator(k)]
+        return [k for k in range(len(self.results)) if Reduction(self).has_accumulator(k)]
 
     def neutral(self) -> float | int | None:
         numbers = self.neutrals()
         return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
     def neutrals(self) -> tuple[float | int, ...] | None:
-        if len(self.regions) > 1 or self.is_sequential:
+        if len(self.regions) > 1 or Scan.of(self) is not None:
             held = self.attributes.get("neutral")
             numbers = iter([n for n in held if isinstance(n, int | float)] if isinstance(held, tuple) else ())
-            known = [next(numbers, None) if self.has_accumulator(k) else 0 for k in range(len(self.results))]
+            known = [next(numbers, None) if Reduction(self).has_accumulator(k) else 0 for k in range(len(self.results))]
             return tuple(n for n in known if n is not None) if None not in known else None
         number = self.combiner.neutral_of(self.acc_type) if self.combiner is not None else None
         return None if number is None else (number,)
@@ -340,8 +368,8 @@ class Generic(Structured):
                 found=f'out_of_range = "{self.out_of_range}"',
                 fix=Direction("leave out `fill`, or fill instead"),
             )
-        accumulates = bool(self.inits) or self.reduces
-        if self.is_sequential:
+        accumulates = bool(self.inits) or Reduction.of(self) is not None
+        if Scan.of(self) is not None:
             self._verify_first_state()
         elif len(self.regions) > 1:
             self._verify_combiner(accumulates)
@@ -415,7 +443,7 @@ class Generic(Structured):
                     + ", each once and in any order",
                     found=f"[{', '.join(map(to_text, result_map))}]",
                 )
-        if self.scatters and not accumulates:
+        if Scatter.of(self) is not None and not accumulates:
             raise self.error(
                 "where elements say where to write, what they leave out has a value before",
                 required="an `init`, or a reduction dim",
@@ -446,7 +474,7 @@ class Generic(Structured):
 
     def _verify_first_state(self) -> None:
         """What an iteration over a sequential dim hands on starts as numbers, or as `init`."""
-        handed_on = [k for k in range(len(self.results)) if self.has_accumulator(k)]
+        handed_on = [k for k in range(len(self.results)) if Reduction(self).has_accumulator(k)]
         numbers = self.attributes.get("neutral", ())
         if len(self.regions) > 1 or "combiner" in self.attributes:
             raise self.error(
@@ -486,7 +514,7 @@ class Generic(Structured):
                 + (f"tcp.yield of {', '.join(str(v.type) for v in end.operands)}" if end is not None else "no end"),
             )
         numbers, given = self.neutrals() or (), self.attributes.get("neutral")
-        accumulators = sum(map(self.has_accumulator, range(len(self.results))))
+        accumulators = sum(map(Reduction(self).has_accumulator, range(len(self.results))))
         if len(numbers) != len(types) or not isinstance(given, tuple) or len(given) != accumulators:
             raise self.error(
                 "`neutral` is a partial result that adds nothing",
@@ -519,7 +547,7 @@ class Generic(Structured):
                 required=f"tcp.yield of one {types[0]}" if len(types) == 1 else f"tcp.yield of {types}",
                 found=given,
             )
-        if len(block.args) > first and not self.is_sequential:
+        if len(block.args) > first and Scan.of(self) is None:
             self._verify_accumulation(block.args[-1], end.operands[0])
 
     def _verify_accumulation(self, acc: Value, result: Value) -> None:
@@ -545,7 +573,7 @@ class Generic(Structured):
         if len(self.regions) > 1:
             made = _run(block, given, build)
             return self.joined(build, accumulators, made) if accumulators else made
-        if self.is_sequential:
+        if Scan.of(self) is not None:
             given += [accumulators[k] for k in self._accumulated]
         elif len(block.args) > len(args):
             neutral = self.neutral()
@@ -554,7 +582,7 @@ class Generic(Structured):
         return _run(block, given, build)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        extents = [evaluation.extent(d) for d in self.counted()]
+        extents = [evaluation.extent(d) for d in Masked(self).counted()]
         inputs, held = list(args[: len(self.maps())]), args[len(self.maps()) :]
         numbers = self.neutrals() or (0,) * len(self.results)
         starts = held or [np.full(evaluation.shape(r.type), n) for r, n in zip(self.results, numbers, strict=True)]
@@ -562,7 +590,7 @@ class Generic(Structured):
         names = [it.name for it in self.iterators()]
         reading = list(zip(inputs, self.maps(), strict=True))
         body = self.regions[0]
-        in_any_order = not self.is_irregular and not self.is_sequential
+        in_any_order = not is_irregular(self) and Scan.of(self) is None
         if in_any_order and all(is_batchable(region) for region in self.regions):
             sizes = dict(zip(names, extents, strict=True))
             standing = self.clamps_indices, self.outside
@@ -572,14 +600,14 @@ class Generic(Structured):
                 if total is not None:
                     return (total,)
             return nest.run(made, self.result_maps())
-        accumulates, shapes = bool(held) or self.reduces, [array.shape for array in made]
+        accumulates, shapes = bool(held) or Reduction.of(self) is not None, [array.shape for array in made]
         if self.outside is not None:
             reading = [(beyond(array, m, self.outside), m) for array, m in reading]
             made = [beyond(array, m, 0) for array, m in zip(made, self.result_maps(), strict=True)]
         with np.errstate(all="ignore"):
             for point in self._points(extents, inputs, evaluation):
                 at = dict(zip(names, point, strict=True))
-                places = {k: int(inputs[k][_index(self.maps()[k], at)]) for k in self.index_operands()}
+                places = {k: int(inputs[k][_index(self.maps()[k], at)]) for k in Indices(self).operands}
                 out = [self._place(m, shape, at, places) for m, shape in zip(self.result_maps(), shapes, strict=True)]
                 before = [np.asarray(array[index]) for array, index in zip(made, out, strict=True)]
                 elements = [
@@ -638,9 +666,9 @@ class Generic(Structured):
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         """That of what the body hands out, of the ranges of the inputs and the positions, where nothing accumulates."""
         block, end = self.regions[0], self.regions[0].terminator
-        if self.inits or self.reduces or end is None:
+        if self.inits or Reduction.of(self) is not None or end is None:
             return None
-        known = dict(zip(block.args, self.element_ranges(of), strict=False))
+        known = dict(zip(block.args, self._element_ranges(of), strict=False))
         extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
         for argument, position in zip(block.args[len(self.inputs) :], self.positions(), strict=True):
             first, last = index_range(position.expression, extents)
@@ -649,7 +677,7 @@ class Generic(Structured):
         def inside(value: Value) -> Range | None:
             if value not in known:
                 made = value.defining_op
-                found = made.result_range(0, inside) if made is not None else None
+                found = Ranges(made).result_range(0, inside) if made is not None else None
                 known[value] = dtype_range(value) if found is None else found
             return known[value]
 
@@ -677,7 +705,7 @@ def _accumulates(value: Value, acc: Value, combiner: type[Operation]) -> bool:
     depends = {k for k, operand in enumerate(op.operands) if _depends(operand, acc)}
     return any(
         depends <= set(places) and all(_accumulates(op.operands[k], acc, combiner) for k in places)
-        for places in op.accumulating_operands(combiner)
+        for places in accumulating_operands(op, combiner)
     )
 
 
@@ -705,7 +733,7 @@ def _on_lanes(op: Operation, operands: Sequence[Value], build: Build) -> Operati
 def positions_of_sizes(op: Structured) -> list[Dim]:
     """The positions that no generic can state: those that depend on sizes."""
     names = {it.name for it in op.iterators()}
-    return [p.expression for p in op.positions() if not names.issuperset(map_symbols(p.expression))]
+    return [p.expression for p in positions_read(op) if not names.issuperset(map_symbols(p.expression))]
 
 
 def generalize(op: Structured) -> Generic:
@@ -714,15 +742,15 @@ def generalize(op: Structured) -> Generic:
     names = iter(range(1_000_000))
     for arg in block.args:
         arg.name = f"e{next(names)}"
-    positions = op.positions()
+    positions = positions_read(op)
     for position in positions:
         block.args.append(Value(f"at{len(block.args)}", position.dtype, block))
-    accumulates = bool(op.inits) or op.reduces
+    accumulates = bool(op.inits) or Reduction.of(op) is not None
     given, has_tuple = list(block.args), len(op.results) > 1
     accumulators: list[Value] = []
-    if accumulates and (op.is_sequential or not has_tuple):
+    if accumulates and (Scan.of(op) is not None or not has_tuple):
         accumulators = [Value(f"acc{k}" if k else "acc", dtype, block) for k, dtype in enumerate(op.acc_types)]
-        block.args += [v for k, v in enumerate(accumulators) if op.has_accumulator(k)]
+        block.args += [v for k, v in enumerate(accumulators) if Reduction(op).has_accumulator(k)]
 
     def build(made: Operation) -> Value:
         block.append(made)
@@ -738,16 +766,16 @@ def generalize(op: Structured) -> Generic:
     if positions:
         attributes["positions"] = tuple(p.expression for p in positions)
         attributes["origins"] = tuple(p.origin for p in positions)
-    if op.is_sequential:
-        numbers = op.neutrals() or ()
-        attributes["neutral"] = tuple(n for k, n in enumerate(numbers) if op.has_accumulator(k))
+    if Scan.of(op) is not None:
+        numbers = Reduction(op).neutrals() or ()
+        attributes["neutral"] = tuple(n for k, n in enumerate(numbers) if Reduction(op).has_accumulator(k))
     elif accumulates and has_tuple:
         block = Block([(f"{side}{k}", t) for side in "ab" for k, t in enumerate(op.acc_types)])
         blocks.append(block)
         half = len(op.results)
-        block.append(Yield(op.joined(build, block.args[:half], block.args[half:])))
-        attributes["neutral"] = op.neutrals() or ()
-        if op.is_commutative:
+        block.append(Yield(Reduction(op).joined(build, block.args[:half], block.args[half:])))
+        attributes["neutral"] = Reduction(op).neutrals() or ()
+        if Reduction(op).is_commutative:
             attributes["commutative"] = True
     elif accumulates:
         attributes["combiner"] = _combiner_opcode(op)
@@ -758,13 +786,14 @@ def generalize(op: Structured) -> Generic:
 def _irregular(op: Structured) -> dict[str, Attribute]:
     """The attributes that say which iterations there are, and what indices stand for."""
     found: dict[str, Attribute] = {VALID: op.attributes[VALID]} if VALID in op.attributes else {}
-    if op.ragged():
-        bounds = op.ragged().items()
+    if ragged_dims(op):
+        bounds = ragged_dims(op).items()
         found["ragged"] = tuple((name, element_of(r.first), element_of(r.end), r.origin) for name, r in bounds)
-    if op.clamps_indices:
+    if Indices(op).clamps_indices:
         found["out_of_range"] = CLAMP
-    if op.outside is not None:
-        found |= {"out_of_range": FILL, "fill": op.outside}
+    outside = Indices(op).outside
+    if outside is not None:
+        found |= {"out_of_range": FILL, "fill": outside}
     return found
 
 
@@ -778,5 +807,5 @@ def _combiner_opcode(op: Structured) -> str:
         block.append(built)
         return built.result
 
-    op.combine(build, *block.args)
+    Reduction(op).combine(build, *block.args)
     return made[-1]

@@ -14,12 +14,13 @@ from tcpx.payload.contexts import context_at, context_in
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import FlagAttribute, Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
-from tcpx.payload.ir import Block, Operation, Range, Value, register
+from tcpx.payload.ir import Block, Operation, Range, Value, parent_op, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, i1, like, shape_of, with_shape
 from tcpx.payload.value_ranges import SORTED, UNIQUE, union
 from tcpx.plurals import counted
@@ -146,7 +147,7 @@ class Loop(Operation):
         made = init.defining_op
         if made is None or made.parent is not self.parent or len(init.uses) > 1:
             return False
-        return made.leaves_undefined or (isinstance(made, Materialize) and _is_destination(made.source))
+        return Memory(made).leaves_undefined or (isinstance(made, Materialize) and _is_destination(made.source))
 
 
 STREAM = "stream"
@@ -375,7 +376,7 @@ class OnSubset(Operation):
         return [(self.subset_of, self.subset)]
 
     def part_read(self, index: int) -> Tile | None:
-        return self.subset if index == len(self.operands) - 1 else super().part_read(index)
+        return self.subset if index == len(self.operands) - 1 else Tile.full(shape_of(self.operands[index].type))
 
     def verify(self) -> None:
         rank = len(shape_of(self.subset_of.type))
@@ -390,7 +391,7 @@ class OnSubset(Operation):
     def check_inside(self, tile: Tile, value: Value, name: str) -> None:
         """Raise VerifyError where a tile provably leaves what it is part of."""
         # In a loop or a branch that never runs, sizes may be anything.
-        runs_always = self.parent_op is not None and self.parent_op.parent is None
+        runs_always = (outer := parent_op(self)) is not None and outer.parent is None
         for dim, extent in enumerate(shape_of(value.type) if runs_always else ()):
             if tile.leaves(dim, extent):
                 raise self.error(
@@ -510,7 +511,7 @@ class StYield(OnSubset):
         return [Move(MoveKind.YIELD, 0, self.destination, self.subset)]
 
     def part_read(self, index: int) -> Tile | None:
-        return None if index == 1 else super().part_read(index)
+        return None if index == 1 else Tile.full(shape_of(self.operands[index].type))
 
     @property
     def loop(self) -> Loop | None:

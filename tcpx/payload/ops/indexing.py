@@ -26,7 +26,7 @@ class AlongDim(Structured):
     """The position of the dim."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.result.type)))
+        return self._numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))
@@ -277,7 +277,7 @@ class ScatterAdd(Scatter):
     updates, indices, init = Operand(), Operand(), OptionalOperand()
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.updates.type)), (self.dim,))
+        return self._numbered(len(shape_of(self.updates.type)), (self.dim,))
 
     def maps(self) -> tuple[IndexingMap, ...]:
         own = dims(*(it.name for it in self.iterators()))

@@ -16,6 +16,7 @@ from tcpx.payload.ops.elementwise import cast_to, converted
 from tcpx.payload.pieces import Piece
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.types import Type, dtype_of, like, shape_of, si64
 
 
@@ -31,10 +32,10 @@ class Movement(Structured):
         return True
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.result.type)))
+        return self._numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
-        return self.numbered_map(len(shape_of(self.result.type)))
+        return self._numbered_map(len(shape_of(self.result.type)))
 
     def domain(self) -> tuple[Dim, ...]:
         return shape_of(self.result.type)
@@ -91,7 +92,7 @@ class Broadcast(Movement):
         own, shape = shape_of(self.operand.type), shape_of(self.result.type)
         return str(broadcast_dims(own, shape) or list(range(max(0, len(shape) - len(own)), len(shape))))
 
-    def correction(self) -> str | None:
+    def _correction(self) -> str | None:
         places = broadcast_dims(shape_of(self.operands[0].type), shape_of(self.result.type))
         if places is None:
             return None
@@ -207,7 +208,7 @@ class Fill(Movement):
 
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
-        if op.maps() or op.positions():
+        if op.maps() or positions_read(op):
             return None
         built: list[Operation] = []
 

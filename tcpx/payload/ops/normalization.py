@@ -30,6 +30,7 @@ from tcpx.payload.ops.reduce import Reduce, ReduceMax, ReduceSum
 from tcpx.payload.ops.select import IsNan, Select
 from tcpx.payload.ops.views import Reshape
 from tcpx.payload.sizes import Dim, floordiv, is_equal, mod, to_text
+from tcpx.payload.traits.signature import given_operands
 from tcpx.payload.types import dtype_of, like, shape_of
 
 
@@ -120,7 +121,7 @@ class Norm(AlongListedDims):
 
     def maps(self) -> tuple[IndexingMap, ...]:
         (whole,) = super().maps()
-        return whole, *(tuple(whole[k] for k in self.reduced) for _ in self.given)
+        return whole, *(tuple(whole[k] for k in self.reduced) for _ in given_operands(self))
 
     def verify(self) -> None:
         if not self.epsilon >= 0:
@@ -211,7 +212,7 @@ class Norm(AlongListedDims):
             x = self.in_range(x - self.total(x, along) / count)
         made = (x / np.sqrt(self.total(x * x, along) / count + self.epsilon)).reshape(whole.shape)
         spread = tuple(k for k in range(whole.ndim) if k not in self.reduced)
-        for name, array in zip(self.given, args[1:], strict=True):
+        for name, array in zip(given_operands(self), args[1:], strict=True):
             operand = np.expand_dims(float64(array), spread)
             made = self.in_range(made * operand) if name == "scale" else made + operand
         return np.asarray(made)

@@ -56,10 +56,10 @@ class Ordering(Composite):
         return Order(self.falls, self.has_nan_last)
 
     def usual_attribute(self, key: str) -> str:
-        return str(max(0, self.rank - 1)) if key == "dim" else super().usual_attribute(key)
+        return str(max(0, self.rank - 1)) if key == "dim" else ""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(self.rank, (self.dim,), IteratorKind.WHOLE)
+        return self._numbered(self.rank, (self.dim,), IteratorKind.WHOLE)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators()[: self.rank])),)
@@ -211,7 +211,7 @@ class TopK(Ordering):
         return shape_of(self.values.type)[self.dim]
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(self.rank + 1, (self.dim, self.rank), IteratorKind.WHOLE)
+        return self._numbered(self.rank + 1, (self.dim, self.rank), IteratorKind.WHOLE)
 
     def result_map(self) -> IndexingMap:
         *names, taken = (it.name for it in self.iterators())

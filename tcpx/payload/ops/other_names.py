@@ -302,7 +302,7 @@ def advice(name: str, statement: Statement = _NO_STATEMENT) -> str | None:
 
 def operation_with(attribute: str, cls: type[Operation]) -> str | None:
     """The reduction over dims of the name of an elementwise operation, where it is given the dims to reduce."""
-    if attribute not in _NAMES_OF_DIMS or cls.attribute_names:
+    if attribute not in _NAMES_OF_DIMS or cls.signature.attribute_names:
         return None
     found = f"tcp.reduce_{cls.opcode.rpartition('.')[2]}"
     return found if found in operation_classes() else None

@@ -41,7 +41,7 @@ class Reduce(Structured):
         return (accumulator_of(self.acc_type) if self.combiner in (Add, Mul) else self.acc_type,)
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.operand.type)), self.reduced)
+        return self._numbered(len(shape_of(self.operand.type)), self.reduced)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)

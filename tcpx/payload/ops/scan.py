@@ -32,13 +32,13 @@ class Scan(Structured):
         names = map_dims(op.maps()[0]) if len(op.maps()) == 1 else None
         running = [it.name for it in op.iterators() if it.is_sequential]
         if names is None or len(running) != 1 or running[0] not in names:
-            return super().attributes_for(op)
+            return {}
         body = op.regions[0] if op.regions else None
         is_exclusive = body is not None and body.ops[-1].operands[0] in body.args
         return {"dim": names.index(running[0]), **({"exclusive": True} if is_exclusive else {})}
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.operand.type)), (self.dim,), IteratorKind.SEQUENTIAL)
+        return self._numbered(len(shape_of(self.operand.type)), (self.dim,), IteratorKind.SEQUENTIAL)
 
     @property
     def accumulators(self) -> tuple[ScalarType, ...]:

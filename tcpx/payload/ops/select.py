@@ -45,7 +45,7 @@ class Comparison(Elementwise):
                 fix=Direction("insert a tcp.cast"),
             )
         for value in (a, b):
-            self.check_kind(value)
+            self._check_kind(value)
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
@@ -170,7 +170,7 @@ class FloatTest(Elementwise):
         dtype = dtype_of(self.operand.type)
         if not dtype.is_float:
             raise self.error("the operation is defined on floats", required="f64, f32, f16 or bf16", found=dtype.name)
-        self.check_kind(self.operand)
+        self._check_kind(self.operand)
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
@@ -214,7 +214,7 @@ class Select(Elementwise):
     attribute_names = ()
     a, b, c = Operand(), Operand(), Operand()
     semantics = "select(a, b, c)"
-    chooses = True
+    hands_on = (1, 2)
 
     @classmethod
     def of(cls, a: Value, b: Value, c: Value) -> Operation:
@@ -225,14 +225,9 @@ class Select(Elementwise):
     def dtype_of_number(cls, index: int, dtypes: Sequence[ScalarType | None], result: ScalarType) -> ScalarType | None:
         return result if index else i1
 
-    @classmethod
-    def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
-        del combiner
-        return ((1, 2),)
-
     def verify(self) -> None:
         wanted = (i1, dtype_of(self.result.type), dtype_of(self.result.type))
-        for role, dtype, value in zip(self.operand_names, wanted, self.operands, strict=True):
+        for role, dtype, value in zip(self.signature.operand_names, wanted, self.operands, strict=True):
             if dtype_of(value.type) != dtype:
                 raise self.error(
                     f"operand `{role}` has the wrong dtype",
@@ -240,7 +235,7 @@ class Select(Elementwise):
                     found=f"%{value.name}: {value.type}",
                     fix=self._condition_first(),
                 )
-            self.check_kind(value)
+            self._check_kind(value)
         super().verify()
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:

@@ -17,6 +17,7 @@ from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, MultiplyAdd, Sub, cast_to, converted
 from tcpx.payload.ops.select import IsNan, Less, LessEqual, Select
 from tcpx.payload.sizes import Dim, at_least_one, product, to_text
+from tcpx.payload.traits.to_write import types_by_maps
 from tcpx.payload.types import ScalarType, Type, dtype_of, like, shape_of, si32, si64
 
 
@@ -38,14 +39,14 @@ class TupleReduce(Structured):
         return {"dims": tuple(k for k, name in enumerate(names) if name not in kept)}
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.operand.type)), self.reduced)
+        return self._numbered(len(shape_of(self.operand.type)), self.reduced)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)
 
     def result_maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators() if not it.is_reduction)),) * (
-            self.result_count or len(self.results)
+            self.signature.result_count or len(self.results)
         )
 
     def verify(self) -> None:
@@ -129,7 +130,7 @@ class ArgReduce(TupleReduce):
                 )
 
     def usual_types(self) -> list[Type] | None:
-        found = super().usual_types()
+        found = types_by_maps(self)
         return None if found is None else [found[0], like(found[1], shape_of(found[1]), si64)]
 
     def neutrals(self) -> tuple[float | int, ...] | None:
@@ -141,7 +142,7 @@ class ArgReduce(TupleReduce):
         padding count on behind those of elements, as far again at most, and do not wrap around."""
         neutrals = self.neutrals()
         if not reduced or neutrals is None:
-            return super().pad_value(index, reduced)
+            return None if reduced else 0
         return neutrals[0] if self._has_room(self.acc_types[1]) else None
 
     def _has_room(self, dtype: ScalarType) -> bool:

@@ -167,7 +167,7 @@ class Windowed(Structured):
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 
-    def shape_from_inputs(self) -> Sequence[Dim] | None:
+    def _shape_from_inputs(self) -> Sequence[Dim] | None:
         known: dict[str, Dim] = {it.name: it.extent for it in self.iterators() if it.extent is not None}
         for indexing_map, value in zip(self.maps(), self.inputs, strict=True):
             if len(indexing_map) != len(shape_of(value.type)):
@@ -184,7 +184,7 @@ class Windowed(Structured):
         return [known[name] for name in named] if all(name in known for name in named) else None
 
     def usual_types(self) -> list[Type] | None:
-        shape, first = self.shape_from_inputs(), self.operands[0].type
+        shape, first = self._shape_from_inputs(), self.operands[0].type
         return None if shape is None else [like(first, tuple(shape), dtype_of(first))]
 
     def verify(self) -> None:
@@ -197,7 +197,7 @@ class Windowed(Structured):
                     found=f"[{', '.join(map(to_text, held))}]",
                     fix=f"{{{key} = [{', '.join([str(usual)] * count)}]}}" if len(held) != count else None,
                 )
-        wanted, have, error = self.shape_from_inputs(), shape_of(self.results[0].type), self.wrong_result()
+        wanted, have, error = self._shape_from_inputs(), shape_of(self.results[0].type), self._wrong_result()
         pairs = zip(wanted or have, have, strict=False)
         if error is not None and (len(wanted or have) != len(have) or any(is_equal(a, b) is False for a, b in pairs)):
             raise error

@@ -18,7 +18,6 @@ from tcpx.payload.inside import check_subsets
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import (
     CALLEE,
-    GIVEN,
     INOUT,
     NUMBERS,
     RESULT_NAMES,
@@ -47,6 +46,8 @@ from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
 from tcpx.payload.text.subset_forms import SubsetReader
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.signature import GIVEN
 from tcpx.payload.types import Type, dtype_of, shape_of
 from tcpx.payload.value_ranges import RANGES, Declared, range_entries
 from tcpx.payload.verifier import verify_module
@@ -132,7 +133,7 @@ def _verify_with_file(module: Module, reader: _ModuleParser, folder: Path, name:
                     module.constants.keep(array, archive.read(array))
             module.constants.unread = {}
         for op in module.walk():
-            if isinstance(op, Structured) and op.index_operands():
+            if isinstance(op, Structured) and Indices(op).operands:
                 op.verify()  # what the arrays hold is known now
     except UnreadableArrayError as error:
         raise ParseError(
@@ -429,12 +430,12 @@ class _ModuleParser(SubsetReader):
         return {str(tokens(entry)[0]): self.source.location(nodes(entry)[0]).span for entry in entries}
 
     def _check_attributes(self, node: Node, cls: type[Operation]) -> None:
-        given, names = child(node, "attributes"), cls.attribute_names
+        given, names = child(node, "attributes"), cls.signature.attribute_names
         if given is None or names is None:
             return
         for entry in children(given, "attribute"):
             key = tokens(entry)[0]
-            if key not in (*names, *cls.common_attributes):
+            if key not in (*names, *cls.signature.common_attributes):
                 other = operation_with(key, cls)
                 raise self.source.error(
                     key if other is None else tokens(node)[0],
@@ -448,7 +449,7 @@ class _ModuleParser(SubsetReader):
                 )
 
     def _check_callee(self, node: Node, cls: type[Operation]) -> None:
-        if CALLEE not in (cls.attribute_names or ()):
+        if CALLEE not in (cls.signature.attribute_names or ()):
             raise self.source.error(
                 node, f"{cls.opcode} calls no function", required="operands", found=str(tokens(node)[0])
             )
@@ -473,24 +474,28 @@ class _ModuleParser(SubsetReader):
                 found.append(self._repeated(entry, scope))
                 continue
             key, *values = tokens(entry)
-            if key in cls.named_operands and key not in named and len(values) == 1:
+            if key in cls.signature.named_operands and key not in named and len(values) == 1:
                 named[str(key)] = self._use(values[0], scope)
                 continue
-            if not cls.optional_operand or key != cls.optional_operand or entry is not _required(node).children[-1]:
-                known = ", ".join(f"`{name} = ...`" for name in cls.named_operands)
+            if (
+                not cls.signature.optional_operand
+                or key != cls.signature.optional_operand
+                or entry is not _required(node).children[-1]
+            ):
+                known = ", ".join(f"`{name} = ...`" for name in cls.signature.named_operands)
                 raise self.source.error(
                     entry,
                     f"{cls.opcode} has no operand called `{key}` here",
-                    required=f"`{cls.optional_operand} = ...` as the last operand"
-                    if cls.optional_operand
+                    required=f"`{cls.signature.optional_operand} = ...` as the last operand"
+                    if cls.signature.optional_operand
                     else f"{known}, each once"
                     if known
                     else "operands without names",
                     found=f"`{key}`",
-                    fix=suggestion(key, cls.named_operands) if key not in named else None,
+                    fix=suggestion(key, cls.signature.named_operands) if key not in named else None,
                 )
             found += [self._use(value, scope) for value in values]
-        given = tuple(name for name in cls.named_operands if name in named)
+        given = tuple(name for name in cls.signature.named_operands if name in named)
         return [*found, *(named[name] for name in given)], given
 
     def _repeated(self, node: Node, scope: Scope) -> Repeated:
@@ -510,7 +515,7 @@ class _ModuleParser(SubsetReader):
     def _check_init(self, node: Node, op: Operation) -> None:
         """The optional operand is always called by its name, so that it cannot be taken for another."""
         operands = child(node, "operands")
-        if not op.optional_operand or operands is None:
+        if not op.signature.optional_operand or operands is None:
             return
         named = child(operands, "named_operand") is not None
         maps = op.attributes.get("maps")
@@ -518,10 +523,10 @@ class _ModuleParser(SubsetReader):
             self._check_maps(operands, op, len(maps))
         if named != (op.init is not None):
             roles = ", ".join(f"`{role}`" for role in op.operand_roles)
-            by_name = f"`{op.optional_operand} = ...` if any"
+            by_name = f"`{op.signature.optional_operand} = ...` if any"
             raise self.source.error(
                 operands,
-                f"{op.opcode} takes its operand `{op.optional_operand}` last and by name",
+                f"{op.opcode} takes its operand `{op.signature.optional_operand}` last and by name",
                 required=f"{roles}, then {by_name}" if roles else by_name,
                 found=f"{len(op.operands)} operand(s), {'one' if named else 'none'} by name",
             )
@@ -704,7 +709,7 @@ def _left_out(word: str) -> str | None:
     """The fix for a word alone that is like no operation that could stand so."""
     said = advice(word) or ""
     near = operation_class(said.rstrip("?").rpartition(" ")[2])
-    may_stand = near is None or (near.opcode.startswith("tcp.") and not near.operand_names)
+    may_stand = near is None or (near.opcode.startswith("tcp.") and not near.signature.operand_names)
     return None if may_stand or "." in word or isinstance(said, Direction) else f"remove `{word}`"
 
 

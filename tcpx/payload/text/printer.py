@@ -4,19 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from tcpx.payload.ir import (
-    CALLEE,
-    GIVEN,
-    INOUT,
-    NUMBERS,
-    RESULT_NAMES,
-    Attribute,
-    Block,
-    FuncOp,
-    Module,
-    Operation,
-    Value,
-)
+from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, RESULT_NAMES, Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import Conditional, If, IfValue, Loop, While, uncounted
 from tcpx.payload.short_operands import OperandLike, operand_text, short_operands
@@ -24,6 +12,7 @@ from tcpx.payload.sizes import Size, Symbol, Var, to_text
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.signature import GIVEN, given_operands
 from tcpx.payload.types import ScalarType
 from tcpx.payload.value_ranges import RANGES, declared_ranges
 
@@ -190,11 +179,11 @@ def _operands(op: Operation, short: Mapping[int, OperandLike]) -> str:
     if not op.operands:
         return ""
     shown = [operand_text(short.get(k, value)) for k, value in enumerate(op.inputs)]
-    for index, name in enumerate(op.given, len(op.operand_names)):
+    for index, name in enumerate(given_operands(op), len(op.signature.operand_names)):
         shown[index] = f"{name} = {shown[index]}"
     inits = ", ".join(map(_name, op.inits))
     if inits:
-        shown.append(f"{op.optional_operand} = {inits if len(op.inits) == 1 else f'({inits})'}")
+        shown.append(f"{op.signature.optional_operand} = {inits if len(op.inits) == 1 else f'({inits})'}")
     return f"({', '.join(shown)})"
 
 

@@ -15,6 +15,7 @@ from tcpx.payload.distances import distance
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.subsets import Tile, disjoint
+from tcpx.payload.traits.memory import Memory
 from tcpx.records import frozen
 from tcpx.transform.bufferization.effects import Effects, Write
 from tcpx.transform.bufferization.occupancy import Occupancy
@@ -144,7 +145,7 @@ class Conflicts:
         """Whether what is read of a value was not written before: in an iteration of the loops of `block` round both,
         as it is read first or lies elsewhere, and in those before, as these write something else."""
         reader, index = read
-        part, written = reader.part_read(index), write.place(self.places)
+        part, written = Memory(reader).part_read(index), write.place(self.places)
         if part is None or reader.operands[index] is not value:
             return False
         held = place.part(part)
@@ -193,7 +194,7 @@ class Conflicts:
             return Conflict(storage, write.op)
         for reader, index in self.occupancy.reads(destination, at, tie):
             self.looked_at += 1
-            read = reader.part_read(index)
+            read = Memory(reader).part_read(index)
             if read is None or disjoint(read, tie.subset) is True:
                 continue
             if not self._reads_before(storage, destination, block, (reader, index), write):

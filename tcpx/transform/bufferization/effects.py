@@ -11,6 +11,10 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.state import names_in_c
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.bufferization.program_order import operations
 from tcpx.transform.bufferization.storage import Place, Places, Storage, StorageKind
@@ -87,12 +91,14 @@ class Effects:
                 for init, dest, result in zip(op.operands, op.destinations, op.results, strict=True):
                     self._add(result, StorageKind.DESTINATION, op)
                     if result in self.of_value:
-                        self.of_value[result].own = init.defining_op is not None and init.defining_op.has_own_memory
+                        self.of_value[result].own = (
+                            init.defining_op is not None and Memory(init.defining_op).has_own_memory
+                        )
                         self.of_value[result].destination = dest
                         self.of_value[dest] = self.of_value[result]
             case _:
-                kind = StorageKind.EMPTY if op.leaves_undefined else StorageKind.VALUE
-                kind = kind if op.stored_array is None else StorageKind.CONSTANT
+                kind = StorageKind.EMPTY if Memory(op).leaves_undefined else StorageKind.VALUE
+                kind = kind if Constant(op).stored_array is None else StorageKind.CONSTANT
                 for result in op.results:
                     if result not in self._seen_through:
                         self._add(result, kind, op)
@@ -107,7 +113,7 @@ class Effects:
             return False
         if any(self.is_destination(v) for v in op.operands) or any(it.is_reduction for it in op.iterators()):
             return False
-        if any(map_symbols(position.expression) for position in op.positions()):
+        if any(map_symbols(position.expression) for position in positions_read(op)):
             return False
         order = [map_dim(e) for e in op.result_map()]
         keeps_order = True
@@ -120,7 +126,7 @@ class Effects:
             isinstance(user, Structured)
             and index < len(user.inputs)
             and not isinstance(user.results[0].type, VectorType)
-            and (keeps_order or not user.reduces)
+            and (keeps_order or Reduction.of(user) is None)
             for user, index in op.result.uses
         )
 
@@ -137,7 +143,9 @@ class Effects:
         known = self._undefined.get(value)
         if known is None:
             op = value.defining_op
-            known = op is not None and (op.leaves_undefined or (_only_shows(op) and self.is_undefined(op.operands[0])))
+            known = op is not None and (
+                Memory(op).leaves_undefined or (_only_shows(op) and self.is_undefined(op.operands[0]))
+            )
             self._undefined[value] = known
         return known
 
@@ -148,11 +156,11 @@ class Effects:
     # -- writes --------------------------------------------------------------------------------------------------
 
     def _written(self, op: Operation) -> Iterator[Write]:
-        for result in op.results if op.computes_result else ():
+        for result in op.results if Memory(op).computes_result else ():
             target = self.of(result)
             if target is not None and target.kind is StorageKind.VALUE:
                 yield Write(op, target)
-        for move in op.moves():
+        for move in Memory(op).moves():
             yield from self._moved(op, move)
 
     def goes_to(self, move: Move) -> Storage | None:
@@ -190,7 +198,7 @@ class Effects:
         for op, index in value.uses:
             if op.results and op.results[0] in self._seen_through:
                 found += self.reads(op.results[0])
-            elif op.part_read(index) is not None:
+            elif Memory(op).part_read(index) is not None:
                 found.append((op, index))
         return found
 
@@ -203,10 +211,10 @@ class Effects:
         if source is None or write.source is not None:
             return False
         written = [k for k, result in enumerate(op.results) if self.of(result) is write.target]
-        part = op.in_step(index, written[0]) if written else None
+        part = Memory(op).in_step(index, written[0]) if written else None
         return part is not None and self.places.place(source).is_same(write.place(self.places).part(part))
 
 
 def _only_shows(op: Operation) -> bool:
     """Whether the result is a part of the operand, or all of it under another shape."""
-    return any(move.kind in (MoveKind.SUBSET, MoveKind.RESHAPE) for move in op.moves())
+    return any(move.kind in (MoveKind.SUBSET, MoveKind.RESHAPE) for move in Memory(op).moves())

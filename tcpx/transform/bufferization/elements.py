@@ -13,6 +13,12 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.ragged import ragged_dims
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, row_major, shape_of
 from tcpx.payload.value_ranges import value_range
 from tcpx.transform import new
@@ -70,10 +76,12 @@ class ElementLoops:
         """
         turns = Turns.of(op)
         carried = [k for k in range(len(op.results)) if turns is None and self._is_carried(op, k)]
-        self._begin_updating(op, [k for k in range(len(op.results)) if k not in carried and op.has_accumulator(k)])
+        self._begin_updating(
+            op, [k for k in range(len(op.results)) if k not in carried and Reduction(op).has_accumulator(k)]
+        )
         strips = self._strips(op, turns) if turns is not None else ()
         nest, iterators = self._nest(op), op.iterators()
-        extents = dict(zip((it.name for it in iterators), op.counted(), strict=True))
+        extents = dict(zip((it.name for it in iterators), Masked(op).counted(), strict=True))
         index: dict[Symbol, Dim] = {}
         reductions = [it for it in iterators if it.is_reduction] if carried else []
         for it in _result_order(op, iterators) if carried else iterators:
@@ -188,7 +196,7 @@ class ElementLoops:
     ) -> tuple[Sequence[Value], Operation | None]:
         """What a reduction makes of accumulators in lanes along its innermost dim: whole vectors, then a masked one;
         and the operation that does its arithmetic."""
-        dim, width = op.lanes or ("", 1)
+        dim, width = Lanes(op).lanes or ("", 1)
         begin, end, whole = rounds(bounds, width)
         lanes: Sequence[Value] = begin_lanes(op, nest, width)
         anchor: Operation | None = None
@@ -210,10 +218,12 @@ class ElementLoops:
         depends on elements, or rows go on from rows, the loops are in the order of the iterators, the innermost over
         rows; but lanes of a row are carried."""
         maps, reductions = op.result_maps(), [it.name for it in op.iterators() if it.is_reduction]
-        by_rows = any(m and not op.has_accumulator(k) and map_dim(m[-1]) not in reductions for k, m in enumerate(maps))
+        by_rows = any(
+            m and not Reduction(op).has_accumulator(k) and map_dim(m[-1]) not in reductions for k, m in enumerate(maps)
+        )
         is_scattered = bool(index_operands([maps[number]]))
-        in_order = _lanes(op) is None and (bool(op.ragged()) or by_rows)
-        return op.has_accumulator(number) and not is_scattered and not in_order
+        in_order = _lanes(op) is None and (bool(ragged_dims(op)) or by_rows)
+        return Reduction(op).has_accumulator(number) and not is_scattered and not in_order
 
     def _entered(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Dim:
         """The variable of a loop over a dim, which may lie between elements of inputs, or steps over lanes."""
@@ -234,7 +244,7 @@ class ElementLoops:
 
     def _ragged(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Range | None:
         """The range of a ragged dim, between elements of inputs; None of any other."""
-        bounds = op.ragged().get(dim)
+        bounds = ragged_dims(op).get(dim)
         if bounds is None:
             return None
         ends: list[Dim] = []
@@ -245,7 +255,7 @@ class ElementLoops:
 
     def _begin_updating(self, op: Structured, numbers: Sequence[int]) -> None:
         """Let results of which iterations change elements in memory be what they are before."""
-        neutrals = op.neutrals()
+        neutrals = Reduction(op).neutrals()
         for k in numbers:
             place, shape = self.effects.place(op.results[k]), shape_of(op.results[k].type)
             if op.inits and self.effects.is_undefined(op.inits[k]):
@@ -262,16 +272,18 @@ class ElementLoops:
         inputs that are not `needed`, if that is given, it gets the tensor."""
         known: dict[tuple[Value, tuple[Dim | Strip | Value, ...]], Value] = {}
         args: dict[int, Value] = dict(enumerate(op.inputs))
-        places = op.index_operands()
+        places = Indices(op).operands
         for k in sorted(range(len(op.inputs)) if needed is None else needed, key=lambda k: k not in places):
             value = op.inputs[k]
             at, inside = self._index(op, nest, op.maps()[k], shape_of(value.type), index, args)
             if (value, at) not in known:
                 kind = kind_of(at, dtype_of(value.type))
-                rest = splat(nest.build, op.outside or 0, kind) if inside is not None else None
-                known[value, at] = nest.only_if(inside, partial(self._operand, nest, value, at, op.outside), rest)
+                rest = splat(nest.build, Indices(op).outside or 0, kind) if inside is not None else None
+                known[value, at] = nest.only_if(
+                    inside, partial(self._operand, nest, value, at, Indices(op).outside), rest
+                )
             args[k] = known[value, at]
-        positions = [self._position(nest, position, index) for position in op.positions()]
+        positions = [self._position(nest, position, index) for position in positions_read(op)]
         return [*(args[k] for k in range(len(op.inputs))), *positions]
 
     @staticmethod
@@ -301,9 +313,9 @@ class ElementLoops:
                 found.append(nest.at(expression, index))
                 continue
             place = args[operand]
-            if op.clamps_indices or op.outside is not None:
+            if Indices(op).clamps_indices or Indices(op).outside is not None:
                 place = new.clamped(nest.build, op, place, extent)
-            if op.outside is not None and isinstance(place.type, ScalarType):
+            if Indices(op).outside is not None and isinstance(place.type, ScalarType):
                 var = nest.bind("at", place, (-1, extent + 1))
                 bounds = Predicate.of(">=", var, 0) & Predicate.of("<", var, extent)
                 inside = bounds if inside is None else inside & bounds
@@ -318,7 +330,7 @@ class ElementLoops:
             maps = [tuple(nest.at(e, index) for e in op.result_maps()[k]) for k in numbers]
             starts = [self._operand(nest, op.inits[k], at) for k, at in zip(numbers, maps, strict=True)]
         else:
-            neutrals = op.neutrals() if reduces else None
+            neutrals = Reduction(op).neutrals() if reduces else None
             numbers = numbers if neutrals is not None else ()
             starts = [nest.build(new.literal(neutrals[k], op.acc_types[k])) for k in numbers if neutrals is not None]
         return [nest.on_lanes(start) for start in starts]
@@ -331,7 +343,9 @@ class ElementLoops:
                 self._operand(nest, v, [at[map_dim(e)] for e in indexing_map], outside)
                 for v, indexing_map in zip(through.inputs, through.maps(), strict=True)
             ]
-            sizes = [nest.build(new.index_value(position.at({}), position.dtype)) for position in through.positions()]
+            sizes = [
+                nest.build(new.index_value(position.at({}), position.dtype)) for position in positions_read(through)
+            ]
             return through.scalar_body(nest.build, [*args, *sizes], None)
         if self.effects.of(value) is None:
             return value
@@ -443,10 +457,12 @@ def _at_least_one(size: Dim) -> Dim:
 
 def _summed_lanes(op: Structured) -> str | None:
     """The reduction dim along which there are lanes."""
-    return op.lanes[0] if op.sums_in_lanes and op.lanes is not None else None
+    along = Lanes(op)
+    return along.lanes[0] if along.sums_in_lanes and along.lanes is not None else None
 
 
 def _lanes(op: Structured) -> tuple[str, int] | None:
     """The lanes of what is computed by vectors in memory; a scan in lanes is not, but element by element, and so are
     lanes that take turns."""
-    return None if op.lanes is None or op.scans_in_lanes or takes_turns(op, op.lanes[0]) else op.lanes
+    lanes = Lanes(op).lanes
+    return None if lanes is None or Lanes(op).scans_in_lanes or takes_turns(op, lanes[0]) else lanes

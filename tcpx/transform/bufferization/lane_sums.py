@@ -8,6 +8,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Range, Value
 from tcpx.payload.ops.vector import Mask
 from tcpx.payload.sizes import Dim, is_equal, maximum, mod
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import ScalarType, VectorType, dtype_of
 from tcpx.transform import new
 from tcpx.transform.bufferization.loop_nests import Nest
@@ -22,7 +23,7 @@ def rounds(bounds: Range, width: int) -> tuple[Dim, Dim, Dim]:
 
 def begin_lanes(op: Structured, nest: Nest, width: int) -> list[Value]:
     """What each lane of the accumulators starts with."""
-    starts = zip(op.neutrals() or (), op.acc_types, strict=True)
+    starts = zip(Reduction(op).neutrals() or (), op.acc_types, strict=True)
     return [nest.build(new.broadcast(nest.build(new.literal(n, t)), (), VectorType((width,), t))) for n, t in starts]
 
 
@@ -37,7 +38,7 @@ def where_counted(nest: Nest, made: Sequence[Value], before: Sequence[Value]) ->
 
 def end_lanes(op: Structured, nest: Nest, lanes: Sequence[Value], before: Sequence[Value]) -> Sequence[Value]:
     """The lanes of accumulators combined, and with what was there before."""
-    return op.joined(nest.build, before, nest.insert(_over_lanes(op, lanes)).results)
+    return Reduction(op).joined(nest.build, before, nest.insert(_over_lanes(op, lanes)).results)
 
 
 def _over_lanes(op: Structured, lanes: Sequence[Value]) -> Operation:
@@ -45,12 +46,14 @@ def _over_lanes(op: Structured, lanes: Sequence[Value]) -> Operation:
     types = [dtype_of(value.type) for value in lanes]
     body, both = (Block([("", t) for t in given]) for given in (types, types * 2))
     body.append(new.yielded(body.args))
-    found = op.joined(lambda made: both.append(made).result, both.args[: len(types)], both.args[len(types) :])
+    found = Reduction(op).joined(
+        lambda made: both.append(made).result, both.args[: len(types)], both.args[len(types) :]
+    )
     both.append(new.yielded(found))
     attributes = {
         "iterators": (("lane", "reduction"),),
         "maps": (*[dims("lane")] * len(types), *[()] * len(types)),
-        "neutral": tuple(op.neutrals() or ()),
+        "neutral": tuple(Reduction(op).neutrals() or ()),
         "commutative": True,
     }
     kinds: list[ScalarType] = types

@@ -13,6 +13,8 @@ from tcpx.payload.indexing_maps import index_operands, map_element
 from tcpx.payload.interfaces import Build, Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import build_again
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.records import frozen
 from tcpx.transform.vectors.lanes_in_memory import takes_turns
@@ -40,10 +42,13 @@ class Turns:
     @staticmethod
     def of(op: Structured) -> Turns | None:
         """The body of an operation whose lanes take turns; None if they do not."""
-        if op.lanes is None or not takes_turns(op, op.lanes[0]):
+        lanes = Lanes(op).lanes
+        if lanes is None or not takes_turns(op, lanes[0]):
             return None
-        dim, width = op.lanes
-        arguments = Block([("", t) for t in (*map(_element_type, op.inputs), *(p.dtype for p in op.positions()))]).args
+        dim, width = lanes
+        arguments = Block(
+            [("", t) for t in (*map(_element_type, op.inputs), *(p.dtype for p in positions_read(op)))]
+        ).args
         accumulators = Block([("", dtype) for dtype in op.acc_types]).args
         ops: list[Operation] = []
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, VerifyError
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, Value, written_at
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import DISJOINT_ROWS, SCRATCH, BufferCall, Call, RowCall, place_of_result
 from tcpx.payload.ops.constant import Const
@@ -20,6 +20,8 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import BufferType, TensorType, shape_of
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.conflicts import shown
@@ -145,7 +147,7 @@ class Lowering:
         if op.called.row is not None:
             self._row(op)
             return
-        states, numbers = op.gives_up(), op.called.numbers
+        states, numbers = Memory(op).gives_up(), op.called.numbers
         elsewhere = {*states, *numbers}
         given = {v: self._packed(op, v) for k, v in enumerate([*op.operands, *op.results]) if k not in elsewhere}
         given |= {op.operands[k]: given[op.results[n]] for k, n in states.items()}
@@ -223,7 +225,7 @@ class Lowering:
         return self.buffers.packed(value, op)
 
     def pad(self, op: Pad) -> None:
-        self.loops.fill_padding(op, self.effects.place(op.result), op.inside, op.spacing, op.rest)
+        self.loops.fill_padding(op, self.effects.place(op.result), op.inside, op.spacing, Shown(op).rest)
         copied = [self._copy(write) for write in self.writes.get(op, []) if write.source is not None]
         if copied:
             self.loops.continue_as_write(op, copied[0])
@@ -290,7 +292,7 @@ class Lowering:
         self.remarks.append(text)
         if is_unasked and reason:
             required = "memory in which it can be computed: nothing reads it later"
-            place = op.written_at or op.location
+            place = written_at(op) or op.location
             self.unasked.append(Diagnostic(text, Kind.WARNING, payload=place, required=required, found=reason))
 
     def _copies(self, op: Operation) -> list[Operation]:

@@ -13,6 +13,7 @@ from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize
 from tcpx.payload.sizes import Dim, Var, is_equal, variables
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.transform.bufferization.conflicts import Conflicts
 from tcpx.transform.bufferization.effects import Effects
@@ -108,7 +109,7 @@ class Placement:
         op = value.defining_op
         if self.effects.is_undefined(value):
             return
-        reshapes = op is not None and any(move.kind is MoveKind.RESHAPE for move in op.moves())
+        reshapes = op is not None and any(move.kind is MoveKind.RESHAPE for move in Memory(op).moves())
         if op is not None and reshapes and self._is_settled(op.operands[0]):
             yield from self._view(op)
         yield from self._handed_on(value, (MoveKind.YIELD, MoveKind.RETURN))
@@ -148,7 +149,7 @@ class Placement:
         storage, op = self.effects.of_value[value], value.defining_op
         if storage.link is not None or op is None or self.effects.place(value).memory.kind in READ_ONLY:
             return True
-        return any(move.kind is MoveKind.RESHAPE for move in op.moves()) and self._is_settled(op.operands[0])
+        return any(move.kind is MoveKind.RESHAPE for move in Memory(op).moves()) and self._is_settled(op.operands[0])
 
     def _subset(self, op: Materialize) -> Iterator[Link]:
         yield from self._link(op.operands[0], LinkKind.SUBSET, op, op.subset)
@@ -163,7 +164,7 @@ class Placement:
     def _handed_on(self, value: Value, kinds: Collection[MoveKind]) -> Iterator[Link]:
         """Where operations that hand a value on take it, in one of these ways."""
         for user, index in value.uses:
-            for move in user.moves():
+            for move in Memory(user).moves():
                 if move.operand == index and move.kind in kinds:
                     yield from self._link(self.effects.goes_to(move), LinkKind[move.kind.name], user, move.tile)
 
@@ -171,12 +172,12 @@ class Placement:
         """Operations that read a value and write a result of its shape in step with that; accumulators first."""
         found: list[tuple[bool, Operation, Value]] = []
         for user, index in value.uses:
-            number = user.overwritten_by(index)
+            number = Memory(user).overwritten_by(index)
             if number is None:
                 continue
             result = user.results[number]
             known = self.effects.of(result) is not None
-            if known and user.in_step(index, number) is not None and _is_same(result, value):
+            if known and Memory(user).in_step(index, number) is not None and _is_same(result, value):
                 found.append((index < len(user.inputs), user, result))
         for _, user, result in sorted(found, key=lambda entry: entry[0]):
             yield from self._link(result, LinkKind.OPERAND, user)

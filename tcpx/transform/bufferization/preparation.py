@@ -9,6 +9,8 @@ from tcpx.payload.ops.gml_st import Loop, Materialize, never_runs, runs_at_most_
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import BufferType, TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform import new
 from tcpx.transform.bufferization.program_order import operations
@@ -42,10 +44,10 @@ def _tensor_arguments(rewriter: Rewriter, func: FuncOp) -> None:
         if isinstance(type_, TensorType | BufferType):
             continue
         if position in func.numbers:
-            if any(user.callee is None for user in arg.users):
+            if any(Calling(user).callee is None for user in arg.users):
                 size = new.index_value(func.numbers[position].size(), dtype_of(type_))
                 made = rewriter.insert(size, InsertPoint.start(func.body), arg.name).result
-                rewriter.replace_uses(arg, made, lambda user: user.callee is None)
+                rewriter.replace_uses(arg, made, lambda user: Calling(user).callee is None)
             continue
         shape = shape_of(type_)
         point = InsertPoint.start(func.body)
@@ -103,7 +105,7 @@ def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     """The transpose of a padded value is the padded transpose: what is written lies in its last place already."""
     padded = op.operands[0].defining_op if op.is_movement and len(op.operands) == 1 else None
     piece = new.whole_piece(padded)
-    if not isinstance(padded, Tileable) or piece is None or padded.rest is None or len(padded.result.uses) != 1:
+    if not isinstance(padded, Tileable) or piece is None or Shown(padded).rest is None or len(padded.result.uses) != 1:
         return
     if not isinstance(op.result.type, TensorType):
         return
@@ -115,7 +117,7 @@ def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     moved = op.on_tiles([padded.operands[0]], [inner[k] for k in places])
     moved = rewriter.insert(moved, InsertPoint.before(op), op.result.name)
     low, interior = [piece.first[k] for k in places], [piece.spacing[k] - 1 for k in places]
-    again = new.pad(moved.results[0], shape_of(op.result.type), padded.rest, low, interior)
+    again = new.pad(moved.results[0], shape_of(op.result.type), Shown(padded).rest, low, interior)
     again = rewriter.insert(again, InsertPoint.before(op), op.result.name)
     rewriter.continue_as(op, moved)
     rewriter.continue_as(padded, again)

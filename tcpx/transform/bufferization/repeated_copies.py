@@ -3,6 +3,7 @@
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind
+from tcpx.payload.ir import written_at
 from tcpx.payload.ops.gml_st import Loop, Materialize, runs_at_most_once
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import variables
@@ -54,7 +55,7 @@ class RepeatedCopies:
         return Diagnostic(
             f"each iteration of %{loop.var.name} copies {what}",
             Kind.WARNING,
-            payload=op.written_at or op.location,
+            payload=written_at(op) or op.location,
             required=_REQUIRED,
             found=reason,
             fix=None if has_slots else Direction(slots),

@@ -7,12 +7,13 @@ on by a slot: nothing is copied.
 from collections.abc import Iterator, Sequence
 
 from tcpx.payload.distances import changes_in
-from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, Value, is_in
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, StYield, full_like, runs_at_most_once, trip_count
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Var, product
 from tcpx.payload.sizes.arithmetic import floordiv, maximum, mod
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -75,7 +76,7 @@ def _copies(loop: Loop, placement: Placement) -> list[tuple[Value, Tile]]:
     carried = {effects.place(d).memory: d for d in loop.destinations if effects.of(d) is not None}
     copied: list[tuple[Value, Tile]] = []
     for write in effects.writes:
-        if write.source is None or not write.op.is_in(loop) or not effects.is_active(write):
+        if write.source is None or not is_in(write.op, loop) or not effects.is_active(write):
             continue
         target, source = (places.place(storage).memory for storage in (write.target, write.source))
         if target in carried and source.kind not in READ_ONLY:
@@ -139,7 +140,7 @@ def _is_last(loop: Loop, destination: Value, end: StYield, placement: Placement)
     start = loop.operands[loop.destinations.index(destination)].defining_op
     if end.parent is not loop.body or not isinstance(destination.type, TensorType):
         return False
-    if start is not None and start.has_own_memory:
+    if start is not None and Memory(start).has_own_memory:
         return False
     tile, order = end.subset, placement.order
     if changes_in(loop, tile):
@@ -148,7 +149,7 @@ def _is_last(loop: Loop, destination: Value, end: StYield, placement: Placement)
         at = order.ancestor(user, loop.body)
         if at is None or order.index(at) > order.index(end):
             return False
-        if user is not end and any(move.to is destination for move in user.moves()):
+        if user is not end and any(move.to is destination for move in Memory(user).moves()):
             return False
     return True
 

@@ -38,6 +38,7 @@ from tcpx.payload.sizes.arithmetic import Comparisons
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.expressions import total
 from tcpx.payload.sizes.samples import samples
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType, row_major
 from tcpx.records import frozen
 from tcpx.transform.bufferization.program_order import ProgramOrder
@@ -143,7 +144,7 @@ class _Planner:
                     places = {inner: Place(place.offset, step) for inner, place in places.items()}
                 return _Item(here, here, Workspace(size, live, places)) if places else None
             case _:
-                size, live = map(upper_expression, op.workspace)
+                size, live = map(upper_expression, Memory(op).workspace)
                 return _Item(here, here, Workspace(size, live, {op: Place()})) if size != 0 else None
 
     def _last_use(self, value: Value, here: int) -> int:

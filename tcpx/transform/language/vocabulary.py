@@ -4,6 +4,7 @@ import re
 
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation, operation_classes
+from tcpx.payload.traits.dims import fixed_dims, has_numbered_dims
 from tcpx.transform.language.builtins import ALWAYS_ASKED
 
 
@@ -23,7 +24,7 @@ def known_names(op_class: str) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for op in _operations(op_class):
         if issubclass(op, Tileable):
-            names.update(dict.fromkeys((*op.fixed_dims, *(("d0", "d1") if op.has_numbered_dims else ()))))
+            names.update(dict.fromkeys((*fixed_dims(op), *(("d0", "d1") if has_numbered_dims(op) else ()))))
     for op in _operations(op_class):
         names.update(dict.fromkeys(_operands(op)))
     return tuple(names)
@@ -33,14 +34,14 @@ def operands_of(op_class: str) -> tuple[int | None, tuple[str, ...]]:
     """How many operands an operation is written with, and the names of all that one of a class may have; no number
     where it is for each operation to say."""
     found = _operations(op_class)
-    numbers = {None if _says_itself(op) else len(op.operand_names) for op in found}
+    numbers = {None if _says_itself(op) else len(op.signature.operand_names) for op in found}
     names = dict.fromkeys(name for op in found for name in _operands(op))
     is_known = len(numbers) == 1 and None not in numbers
     return (next(iter(numbers)) if is_known else None), tuple(names) if None not in numbers else ()
 
 
 def _says_itself(op: type[Operation]) -> bool:
-    return op.variadic or op.operand_roles is not Operation.operand_roles
+    return op.signature.variadic or op.operand_roles is not Operation.operand_roles
 
 
 def _operations(op_class: str) -> list[type[Operation]]:
@@ -56,9 +57,9 @@ def _operations(op_class: str) -> list[type[Operation]]:
 
 def _is_free(op: type[Operation], name: str) -> bool:
     """Whether the payload may give a dim this name; a name of operands of others is none where dims have numbers."""
-    if not issubclass(op, Tileable) or op.fixed_dims:
+    if not issubclass(op, Tileable) or fixed_dims(op):
         return False
-    return not (op.has_numbered_dims and any(name in _operands(other) for other in operation_classes().values()))
+    return not (has_numbered_dims(op) and any(name in _operands(other) for other in operation_classes().values()))
 
 
 def _declares(op: type[Operation], name: str) -> bool:
@@ -66,8 +67,12 @@ def _declares(op: type[Operation], name: str) -> bool:
         return True
     if not issubclass(op, Tileable):
         return False
-    return name in op.fixed_dims or (op.has_numbered_dims and re.fullmatch("d[0-9]+", name) is not None)
+    return name in fixed_dims(op) or (has_numbered_dims(op) and re.fullmatch("d[0-9]+", name) is not None)
 
 
 def _operands(op: type[Operation]) -> tuple[str, ...]:
-    return (*op.operand_names, *op.named_operands, *((op.optional_operand,) if op.optional_operand else ()))
+    return (
+        *op.signature.operand_names,
+        *op.signature.named_operands,
+        *((op.signature.optional_operand,) if op.signature.optional_operand else ()),
+    )

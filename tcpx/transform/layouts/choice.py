@@ -13,6 +13,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.ops.movement import inverse
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import shape_of
 from tcpx.target import Target
 from tcpx.transform.layouts.costs import (
@@ -36,7 +37,7 @@ Node = Value | tuple[Value, Order, int]
 
 def windows(op: Operation) -> tuple[int, ...]:
     """The operands that an operation sums or combines by windows: an index is the sum of two dims."""
-    if not isinstance(op, Structured) or not op.reduces or not op.results:
+    if not isinstance(op, Structured) or Reduction.of(op) is None or not op.results:
         return ()
     return tuple(k for k, m in enumerate(op.maps()) if any(len(map_symbols(expression)) > 1 for expression in m))
 
@@ -63,7 +64,11 @@ class Choice:
         for _, relation in self.links.read_as.values():
             self._note(relation)
         self.fixed = {self.links.one(value) for value in fixed}
-        products = [op for op in self.relations if isinstance(op, Structured) and op.reduces and len(op.inputs) > 1]
+        products = [
+            op
+            for op in self.relations
+            if isinstance(op, Structured) and Reduction.of(op) is not None and len(op.inputs) > 1
+        ]
         beside = {value for op in products if not windows(op) for value in (*op.operands, *op.results)}
         self.of_products = {self.links.one(value) for value in beside}
         """What products read and give, and what has orders that follow from those of these."""

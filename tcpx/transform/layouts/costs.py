@@ -6,6 +6,7 @@ from typing import Final
 from tcpx.payload.indexing_maps import IndexingMap, map_coefficients, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.target import LaneType, Target
 from tcpx.target.rows import EVERY_SECOND
@@ -123,7 +124,7 @@ def _has_all_dims(op: Structured, indexing_map: IndexingMap) -> bool:
 def is_stored(value: Value) -> bool:
     """Whether a value is a stored constant, or a view of one: its transpose is computed by the compiler."""
     op = value.defining_op
-    if op is None or op.is_fixed:
+    if op is None or Constant.of(op) is not None:
         return op is not None
     is_view = transposed(op) is not None or not isinstance(op, Structured)
     return len(op.operands) == 1 and is_view and is_stored(op.operands[0]) and relation_of(op) is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import FuncOp, Operation, Value, parent_op
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
@@ -51,8 +51,8 @@ class Links:
             part = tuple(own[dim] for dim in op.subset.kept)
             if len(part) == len(shape_of(op.value.type)):
                 self.read_as[op, 0] = op.destination, Relation((op.destination, op.value), (own, part), is_aligned=True)
-        elif isinstance(op, Yield) and isinstance(op.parent_op, Conditional | Group):
-            for index, result in enumerate(op.parent_op.results):
+        elif isinstance(op, Yield) and isinstance(parent_op(op), Conditional | Group):
+            for index, result in enumerate(parent_op(op).results):
                 self._link(op, index, result)
 
     def _calls(self, func: FuncOp) -> None:

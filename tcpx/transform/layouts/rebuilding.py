@@ -9,6 +9,10 @@ from tcpx.payload.ir import DIM_NAMES, Attribute, Block, Operation, Value
 from tcpx.payload.ops.generic import Generic
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.dims import by_dims, of_dims
+from tcpx.payload.traits.ragged import ragged_dims
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.transform.layouts.orders import Order, identity, stored_shape
 from tcpx.transform.matching import classes_called, find_match, general, stand_ins, structured
@@ -35,7 +39,7 @@ def reordered(
     elif isinstance(op, Materialize):
         made = Materialize.of(operands[0], turned_subset(op.subset, reads[0]))
     else:
-        named = op.of_dims if isinstance(op, Tileable) else ()
+        named = of_dims(op) if isinstance(op, Tileable) else ()
         made = type(op)(operands, types, _of_dims(op, (*reads, *gives)[0], named), location=op.location)
     made.stand_for(op)
     return made
@@ -44,7 +48,7 @@ def reordered(
 def _of_dims(op: Operation, order: Order, named: Sequence[str]) -> dict[str, Attribute]:
     """The attributes of an operation whose dims lie in this order."""
     attributes = dict(op.attributes)
-    for key in (*(op.by_dims if isinstance(op, Tileable) else ()), DIM_NAMES):
+    for key in (*(by_dims(op) if isinstance(op, Tileable) else ()), DIM_NAMES):
         held = attributes.get(key)
         if isinstance(held, tuple) and len(held) == len(order):
             attributes[key] = tuple(held[dim] for dim in order)
@@ -78,7 +82,7 @@ def _structured(
     entries = {it.name: it.entry for it in base.iterators()}
     outer = dict.fromkeys(name for m in results for e in m for name in map_symbols(e))
     inner = dict.fromkeys(name for m in sorted(maps, key=len, reverse=True) for e in m for name in map_symbols(e))
-    moves = sums_as_stored and base.is_commutative and not op.ragged()
+    moves = sums_as_stored and Reduction(base).is_commutative and not ragged_dims(op)
     names = dict.fromkeys((*outer, *(inner if moves else ()), *entries))
     shapes = [stored_shape(order, shape_of(r.type)) for order, r in zip(gives, op.results, strict=True)]
     types = [like(r.type, s, dtype) for r, s, dtype in zip(op.results, shapes, op.acc_types, strict=True)]
@@ -89,7 +93,7 @@ def _structured(
     }
     given = Block([(v.name, v.type) for v in operands]).args
     made = Generic(given, types, attributes, base.regions, location=op.location)
-    for name in op.tree_classes() if not op.regions else ():
+    for name in Tree(op).tree_classes() if not op.regions else ():
         found = find_match(made, classes_called(name))
         if not isinstance(found, list):
             return found.on(made, operands)

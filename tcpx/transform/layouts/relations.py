@@ -8,6 +8,11 @@ from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.sizes import Dim, is_equal, product
+from tcpx.payload.traits.dims import by_dims, of_dims
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.ragged import is_irregular
+from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.records import frozen
 from tcpx.transform.layouts.orders import Order, normal
@@ -86,12 +91,12 @@ def relation_of(op: Operation) -> Relation | None:
         maps = (*op.maps(), *op.result_maps())
         return (
             Relation(values, tuple(map(_entries, maps)), is_aligned=True)
-            if op.of_dims and len(maps) == len(values)
+            if of_dims(op) and len(maps) == len(values)
             else None
         )
     if isinstance(op, Materialize):
         return _of_subset(op, values)
-    if isinstance(op, Tileable) and (op.by_dims or op.of_dims):
+    if isinstance(op, Tileable) and (by_dims(op) or of_dims(op)):
         own = tuple(frozenset([f"d{dim}"]) for dim in range(len(shape_of(op.result.type))))
         return Relation(values, (own,) * len(values), is_aligned=True)
     pieces = pieces_of_all(op)
@@ -101,7 +106,7 @@ def relation_of(op: Operation) -> Relation | None:
 
 
 def _of_structured(op: Structured, values: tuple[Value, ...]) -> Relation | None:
-    if op.is_irregular or op.is_sequential or op.valid or op.lanes is not None:
+    if is_irregular(op) or Scan.of(op) is not None or Masked(op).valid or Lanes(op).lanes is not None:
         return None
     maps = op.maps()
     entries = [*map(_entries, maps)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.ops.call import Call
+from tcpx.payload.traits.call import Calling
 from tcpx.transform.declaration import (
     Arguments,
     Category,
@@ -69,6 +70,6 @@ class Clone(Transform):
                 found=call.opcode if not isinstance(call, Call) else f"no other call of @{call.called.name}",
             )
         numbers = call.called.numbers.values()
-        known = {s: size for s, size in call.binding.items() if isinstance(size, int) and s not in numbers}
+        known = {s: size for s, size in Calling(call).binding.items() if isinstance(size, int) and s not in numbers}
         clone(ctx.rewriter, call, known)
         return ()

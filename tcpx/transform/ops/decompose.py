@@ -7,6 +7,7 @@ from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.traits.expansion import Expansion
 from tcpx.payload.types import TensorType
 from tcpx.transform.declaration import (
     OP,
@@ -102,9 +103,9 @@ def _parts(ctx: TransformContext, op: Operation, build: Build) -> Sequence[Value
     if isinstance(op, Composite):
         return op.decomposed(build)
     if isinstance(op, Elementwise):
-        result = op.expansion(build, op.operands)
+        result = Expansion(op).expansion(build, op.operands)
         return [] if result is None else [result]
-    made = op.decompose(build) if isinstance(op, Structured) and _is_on_tensors(op) else ()
+    made = Expansion(op).decompose(build) if isinstance(op, Structured) and _is_on_tensors(op) else ()
     if made:
         return made
     return split_body(ctx, op, build) if isinstance(op, Structured) and op.regions else []

@@ -10,6 +10,7 @@ from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.call import CallBase
 from tcpx.payload.ops.views import View
 from tcpx.payload.strided import STRIDED
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.transform.constant_folding import fold, needed_for, unknown_size
 from tcpx.transform.declaration import (
@@ -95,7 +96,7 @@ class _Constants:
 
     def last(self) -> list[Operation]:
         """Those that are computed, and read by what depends on more."""
-        computed = [op for op in self.func.walk() if op in self.ops and not op.is_fixed]
+        computed = [op for op in self.func.walk() if op in self.ops and Constant.of(op) is None]
         return [op for op in computed if not self.ops.issuperset(op.result.users)]
 
     def are_beside(self, op: Operation) -> bool:
@@ -105,7 +106,7 @@ class _Constants:
         return op.parent is body and all(beside)
 
     def _can_be_evaluated(self, op: Operation) -> bool:
-        return op.is_fixed or (
+        return Constant.of(op) is not None or (
             isinstance(op, Tileable)
             and len(op.results) == 1
             and _bytes(op.result) is not None
@@ -117,7 +118,7 @@ class _Constants:
 
 
 def _is_stored(value: Value) -> bool:
-    return value.defining_op is not None and value.defining_op.stored_array is not None
+    return value.defining_op is not None and Constant(value.defining_op).stored_array is not None
 
 
 def _evaluate(ctx: TransformContext, constants: _Constants, op: Operation, growth: float) -> None:
@@ -125,10 +126,10 @@ def _evaluate(ctx: TransformContext, constants: _Constants, op: Operation, growt
     waiting = [op]
     while waiting:
         here = waiting.pop()
-        if here.parent is None or here.is_fixed:
+        if here.parent is None or Constant.of(here) is not None:
             continue
         needed, args = needed_for(here)
-        stored = [*(each.result for each in needed if each.stored_array is not None), *args]
+        stored = [*(each.result for each in needed if Constant(each).stored_array is not None), *args]
         most = growth if constants.are_beside(here) else max(growth, WIDENED)
         if not isinstance(here, View) and (_bytes(here.result) or 0) <= most * sum(_bytes(v) or 0 for v in stored):
             fold(ctx, here)

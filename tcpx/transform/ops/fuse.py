@@ -2,7 +2,7 @@
 
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Tileable
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, is_in, parent_op
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.types import VectorType
 from tcpx.transform.declaration import (
@@ -90,7 +90,7 @@ class Fuse(Transform):
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} cannot be fused", op=op, required="the Tiling interface", found=op.opcode)
         check_on_tensors(ctx, op)
-        if op.is_in(loop):
+        if is_in(op, loop):
             raise ctx.fail(
                 f"%{op.name} is already in the loop {loop.name}",
                 op=op,
@@ -124,7 +124,7 @@ class Fuse(Transform):
                 f"%{op.name} does not follow the loop {loop.name}",
                 op=op,
                 required="a consumer in a block that encloses the loop, behind it",
-                found=f"one in {op.parent_op.name if op.parent_op is not None else 'no function'}, behind it",
+                found=f"one in {outer.name if (outer := parent_op(op)) is not None else 'no function'}, behind it",
                 fix=Direction("fuse it before it is tiled: the loop that is fused into computes its tiles"),
             )
         else:

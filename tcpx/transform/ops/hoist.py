@@ -1,6 +1,6 @@
 """hoist: move one operation out of loops."""
 
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, is_in, parent_op
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.transform.declaration import (
     LOOP,
@@ -62,15 +62,15 @@ class Hoist(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         target, out_of = args.op("target"), args.loop("out_of")
-        if target is out_of or not target.is_in(out_of):
+        if target is out_of or not is_in(target, out_of):
             raise ctx.fail(
                 f"%{target.name} is not in {out_of.name}",
                 op=target,
                 required="an operation inside of the loop",
                 found=_place(target),
             )
-        while target.is_in(out_of):
-            holder = target.parent_op
+        while is_in(target, out_of):
+            holder = parent_op(target)
             if not isinstance(holder, Loop):
                 raise ctx.fail(
                     f"%{target.name} does not run in every iteration of {out_of.name}",

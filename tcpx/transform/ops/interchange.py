@@ -3,6 +3,9 @@
 from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import generalize
+from tcpx.payload.traits.ragged import ragged_dims
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scatter import Scatter
 from tcpx.payload.types import shape_of
 from tcpx.transform.declaration import (
     DIMS,
@@ -65,15 +68,15 @@ class Interchange(Transform):
                 required=f"a permutation of {', '.join(iterators)} that differs from it",
                 found=", ".join(order) or "no dims",
             )
-        reduced = [d for d in iterators if iterators[d].is_reduction and not op.is_apart(d)]
-        if not op.is_commutative and [d for d in order if d in reduced] != reduced:
+        reduced = [d for d in iterators if iterators[d].is_reduction and not Scatter(op).is_apart(d)]
+        if not Reduction(op).is_commutative and [d for d in order if d in reduced] != reduced:
             raise ctx.fail(
                 f"%{op.name} reduces in the order of its dims",
                 op=op,
                 required=f"{', '.join(reduced)} in this order, or a combiner that is declared `commutative`",
                 found=", ".join(order),
             )
-        for name, bounds in op.ragged().items():
+        for name, bounds in ragged_dims(op).items():
             before = {s for k in (bounds.first, bounds.end) for e in op.maps()[k] for s in map_symbols(e)}
             late = [d for d in order[order.index(name) :] if d in before]
             if late:

@@ -9,6 +9,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.call import Call
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import TensorType
 from tcpx.suggestions import did_you_mean
 from tcpx.target.kernels import KernelRow
@@ -156,7 +157,7 @@ def _function(ctx: TransformContext, op: Operation, row: KernelRow) -> FuncOp:
 
 def _start(ctx: TransformContext, op: Structured) -> Value:
     """The initial value for a row that adds to its result, if the operation has none: the neutral element."""
-    made = new.fill(op.neutral() or 0, op.result.type)
+    made = new.fill(Reduction(op).neutral() or 0, op.result.type)
     made.stand_for(op)
     return ctx.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.start").result
 

@@ -2,10 +2,11 @@
 
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.disjointness import overlapping_yields, read_of_others
-from tcpx.payload.ir import Block
+from tcpx.payload.ir import Block, parent_op
 from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import variables
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import TensorType
 from tcpx.transform.declaration import (
     LOOP,
@@ -79,10 +80,10 @@ class Parallelize(Transform):
 def _grid_round(loop: Loop) -> list[Loop]:
     """The parallel loops that contain only this loop, innermost first."""
     found: list[Loop] = []
-    inner, outer = loop, loop.parent_op
+    inner, outer = loop, parent_op(loop)
     while isinstance(outer, Loop) and outer.is_parallel and _is_grid(outer, inner):
         found.append(outer)
-        inner, outer = outer, outer.parent_op
+        inner, outer = outer, parent_op(outer)
     return found
 
 
@@ -100,7 +101,9 @@ def _grid_in(loop: Loop) -> list[Loop]:
 
 def _is_grid(outer: Loop, inner: Loop) -> bool:
     """Whether one loop contains only the other, whose range does not use its variable."""
-    alone = all(op is inner or op.leaves_undefined or isinstance(op, Materialize | StYield) for op in outer.body.ops)
+    alone = all(
+        op is inner or Memory(op).leaves_undefined or isinstance(op, Materialize | StYield) for op in outer.body.ops
+    )
     bounds = (inner.var.lower, inner.var.upper, inner.var.step)
     return alone and not any(outer.var in variables(bound) for bound in bounds)
 

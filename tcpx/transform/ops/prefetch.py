@@ -6,7 +6,7 @@ from typing import Final
 from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, Value, is_in, parent_op
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import Conditional, If, Loop, OnSubset, StYield, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
@@ -104,7 +104,7 @@ class Prefetch(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop, write = args.loop("at"), args.string("for") == "write"
         counted = args.optional_loop("of") or loop
-        if not (counted is loop or loop.is_in(counted)):
+        if not (counted is loop or is_in(loop, counted)):
             raise ctx.fail(
                 f"{counted.name} is not round {loop.name}, so it has no iterations ahead of it",
                 op=counted,
@@ -182,7 +182,7 @@ def _part(
     some iterations, selected by a predicate: one in as many as `sharing` has iterations at least, rounded to a power of
     two, since the innermost loop divides by it.
     """
-    if not loop.is_in(sharing) or not sharing.is_in(counted) or sharing in (loop, counted):
+    if not is_in(loop, sharing) or not is_in(sharing, counted) or sharing in (loop, counted):
         raise ctx.fail(
             f"{sharing.name} does not stand between {counted.name} and {loop.name}",
             op=sharing,
@@ -268,8 +268,8 @@ def _inside(counted: Loop, loop: Loop, index: int, subset: Tile) -> tuple[Value,
         user, position = users[0] if len(users) == 1 else (None, 0)
         if isinstance(user, Loop):
             loop, index = user, position
-        elif isinstance(user, StYield) and position == 0 and isinstance(user.parent_op, Loop):
-            loop, part, found = user.parent_op, compose(user.subset, part), user.operands[1]
+        elif isinstance(user, StYield) and position == 0 and isinstance(parent_op(user), Loop):
+            loop, part, found = parent_op(user), compose(user.subset, part), user.operands[1]
             index = loop.destinations.index(found)
         else:
             return dest, subset
@@ -290,7 +290,7 @@ def _read(reads: Iterable[OnSubset], loop: Loop, counted: Loop) -> list[tuple[Va
     """What the body of a loop reads from memory; a vector masked at the border is prefetched as a whole."""
     found: list[tuple[Value, Tile]] = []
     for op in reads:
-        if op.parent is loop.body or (isinstance(op.parent_op, Conditional) and op.parent_op.parent is loop.body):
+        if op.parent is loop.body or (isinstance(parent_op(op), Conditional) and parent_op(op).parent is loop.body):
             source, subset = op.operands[0], op.subset
             if not _is_filled_in(source, counted):
                 if not isinstance(op.result.type, TensorType):
@@ -317,4 +317,4 @@ def _reads(value: Value) -> Iterator[OnSubset]:
 def _is_filled_in(source: Value, counted: Loop) -> bool:
     """Whether the value that is read is computed in the body of a loop: some iterations earlier, it does not exist."""
     maker = source.owner if isinstance(source.owner, Operation) else source.owner.parent
-    return maker is not None and maker.is_in(counted)
+    return maker is not None and is_in(maker, counted)

@@ -8,6 +8,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, Materialize, OnSubset, StYield
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType
 from tcpx.transform import new
 from tcpx.transform.declaration import (
@@ -110,7 +111,7 @@ class Promote(Transform):
         index = maker.results.index(written)
         start = maker.operands[index]
         made = start.defining_op
-        if made is not None and made.has_own_memory:
+        if made is not None and Memory(made).has_own_memory:
             raise ctx.fail(
                 f"%{payload_name(value)} is promoted in {loop.name} already",
                 op=maker,
@@ -198,7 +199,7 @@ def _is_undefined(value: Value) -> bool:
     """Whether no element of a value has been computed yet."""
     op = value.defining_op
     if not isinstance(op, Materialize):
-        return op is not None and op.leaves_undefined
+        return op is not None and Memory(op).leaves_undefined
     source = op.operands[0]
     loop = source.owner.parent if isinstance(source.owner, Block) else None
     if not isinstance(loop, Loop):

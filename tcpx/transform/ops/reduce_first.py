@@ -6,6 +6,12 @@ from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.sizes import to_text
+from tcpx.payload.traits.indices import Indices
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.ragged import ragged_dims
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
 from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     DIMS,
@@ -73,10 +79,10 @@ def _check_operand(ctx: TransformContext, op: Structured) -> None:
     kinds = {
         counted(len(op.inputs), "operand"): len(op.inputs) > 1,
         counted(len(op.results), "result"): len(op.results) > 1,
-        "a sequential dim": op.is_sequential,
-        "positions that the body reads": bool(op.positions()),
-        "elements that are indices": bool(op.index_operands() or op.ragged()),
-        "masked iterations": bool(op.valid),
+        "a sequential dim": (Scan.of(op) is not None),
+        "positions that the body reads": bool(positions_read(op)),
+        "elements that are indices": bool(Indices(op).operands or ragged_dims(op)),
+        "masked iterations": bool(Masked(op).valid),
     }
     refused = [text for text, holds in kinds.items() if holds]
     if refused:
@@ -109,7 +115,7 @@ def _check_dims(ctx: TransformContext, op: Structured, first: Sequence[str], red
                 found=f"`{to_text(entry)}`, and first {', '.join(first)}",
                 fix=Direction("name all dims of an index, or none"),
             )
-    if not op.is_commutative and {*reduced[-len(first) :]} != {*first}:
+    if not Reduction(op).is_commutative and {*reduced[-len(first) :]} != {*first}:
         raise ctx.fail(
             f"dims that are reduced first change the order in which %{op.name} reduces",
             op=op,

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from tcpx.payload.ir import parent_op
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.transform.declaration import (
     LOOPS,
@@ -82,7 +83,7 @@ def _at_depth(top: Loop, depth: int) -> Loop:
 
 def _check(ctx: TransformContext, nest: list[Loop], wanted: list[str]) -> None:
     """The loops are perfectly nested, and the order is new."""
-    apart = next((b for a, b in pairwise(nest) if b.parent_op is not a), None)
+    apart = next((b for a, b in pairwise(nest) if parent_op(b) is not a), None)
     if len(nest) < 2 or len(nest) != len(wanted) or apart is not None:
         raise ctx.fail(
             f"{apart.name} is not directly in the loop before it" if apart is not None else "one loop has no order",

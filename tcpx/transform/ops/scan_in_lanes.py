@@ -3,6 +3,7 @@
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import LANES
+from tcpx.payload.traits.scan import Scan
 from tcpx.transform.declaration import (
     BOOL,
     DIM,
@@ -68,7 +69,7 @@ class ScanInLanes(Transform):
                 else op.opcode,
             )
         check_on_tensors(ctx, op)
-        if not op.is_associative or len([it for it in op.iterators() if it.is_reduction]) > 1:
+        if not Scan(op).is_associative or len([it for it in op.iterators() if it.is_reduction]) > 1:
             raise ctx.fail(
                 f"iterations of `{dim}` of %{op.name} cannot be combined in groups",
                 op=op,
@@ -76,7 +77,7 @@ class ScanInLanes(Transform):
                 found=op.opcode,
                 fix="leave this statement out: what hands on is computed in its order",
             )
-        if not op.is_exact and not args.bool("reassociate"):
+        if not Scan(op).is_exact and not args.bool("reassociate"):
             raise ctx.fail(
                 f"%{op.name} is rounded in its order",
                 op=op,

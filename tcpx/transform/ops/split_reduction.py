@@ -8,6 +8,11 @@ from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.sizes import is_equal, mod, to_text
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.view import Padding
 from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     BOOL,
@@ -128,14 +133,14 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
     """The dim is a reduction dim, and its combiner may start anywhere."""
     reduced = [it.name for it in op.iterators() if it.is_reduction and not it.is_sequential]
     if any(it.name == dim and it.is_sequential for it in op.iterators()):
-        called, more = ctx.name_of(op), "" if op.is_exact else ", reassociate: true"
+        called, more = ctx.name_of(op), "" if Scan(op).is_exact else ", reassociate: true"
         raise ctx.fail(
             f"`{dim}` of %{op.name} is a sequential dim: each iteration goes on from the one before it",
             op=op,
             required=f"a reduction dim: {', '.join(reduced) or 'it has none'}",
             found=f"`{dim}` is sequential",
             fix=f"`scan_in_lanes({called}, {dim}{more})`, which combines its elements in groups"
-            if op.is_associative
+            if Scan(op).is_associative
             else f"`tile({called}, [{dim}: 64])`, which keeps the order",
         )
     if dim not in reduced:
@@ -145,7 +150,7 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
             required=f"one of {', '.join(reduced)}" if reduced else "an operation that reduces",
             found=", ".join(f"{it.name} is {it.kind.value}" for it in op.iterators()) or "no dims",
         )
-    if op.neutrals() is None:
+    if Reduction(op).neutrals() is None:
         raise ctx.fail(
             f"the reduction of %{op.name} has no neutral element to start the parts with",
             op=op,
@@ -156,7 +161,7 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
 
 def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
     """Parts of a dim are combined after all of its inner dims; its outer dims must have one iteration."""
-    outer = op.reduced_before(dim)
+    outer = Reduction(op).reduced_before(dim)
     if outer is not None:
         raise ctx.fail(
             f"parts of `{dim}` inside `{outer}` change the order in which %{op.name} reduces",
@@ -169,13 +174,13 @@ def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
 
 def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor: int, parallel: bool) -> None:
     """Elements may be combined in this order, and the last round can be filled with neutral elements."""
-    if not op.is_commutative or dim in op.valid:
+    if not Reduction(op).is_commutative or dim in Masked(op).valid:
         raise ctx.fail(
             f"elements of `{dim}` of %{op.name} cannot be combined side by side",
             op=op,
             required="a commutative combiner, and a dim that is not masked",
-            found=f"`{dim}` with {to_text(op.valid[dim])} that count"
-            if dim in op.valid
+            found=f"`{dim}` with {to_text(Masked(op).valid[dim])} that count"
+            if dim in Masked(op).valid
             else "one that is not declared `commutative`",
             fix=Direction("`parts`, which keeps the order"),
         )
@@ -188,7 +193,7 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
             fix=f"parts: {factor}, parallel: true",
         )
     names = {it.name for it in op.iterators()}
-    for position in op.positions():
+    for position in positions_read(op):
         if not names.issuperset(map_symbols(position.expression)):
             raise ctx.fail(
                 f"%{op.name} counts its elements by sizes, which no body can with `{dim}` as a parallel dim",
@@ -202,7 +207,7 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
         return
     for index, indexing_map in enumerate(op.maps()):
         has_dim = dim in {map_dim(e) for e in indexing_map}
-        if not has_dim or op.pad_value(index, True) is None:
+        if not has_dim or Padding(op).pad_value(index, True) is None:
             mixed = [e for e in indexing_map if not has_dim and dim in map_symbols(e)]
             lacks = "such padding" if has_dim else f"`{dim}` alone: {to_text(mixed[0])}" if mixed else f"`{dim}`"
             raise ctx.fail(

@@ -6,6 +6,8 @@ from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, ceildiv, maximum, to_text
 from tcpx.payload.sizes.bounds import is_less_equal, lower_bound, upper_bound
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scatter import Scatter
 from tcpx.suggestions import did_you_mean, numbered_dim
 from tcpx.transform.declaration import (
     BOOL,
@@ -151,7 +153,7 @@ def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -
 
 def _check_order(ctx: TransformContext, op: Tileable, dim: str) -> None:
     """A reduction that is not commutative keeps the order of its dims: the loop over the first is outermost."""
-    outer = op.reduced_before(dim) if isinstance(op, Structured) and op.iterator(dim).is_reduction else None
+    outer = Reduction(op).reduced_before(dim) if isinstance(op, Structured) and op.iterator(dim).is_reduction else None
     if outer is not None:
         raise ctx.fail(
             f"a loop over `{dim}` round `{outer}` changes the order in which %{op.name} reduces",
@@ -241,8 +243,8 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             f"the tile size of `{dim}` is too large", op=op, required=f"at most {LARGEST}", found=to_text(size)
         )
     check_not_whole(ctx, op, dim, "cut")
-    is_scatter = isinstance(op, Structured) and op.scatters
-    if it.is_reduction and parallel and not (isinstance(op, Structured) and op.is_apart(dim)):
+    is_scatter = isinstance(op, Structured) and Scatter.of(op) is not None
+    if it.is_reduction and parallel and not (isinstance(op, Structured) and Scatter(op).is_apart(dim)):
         why = "each goes on from the one before" if it.is_sequential else "iterations add into one result"
         raise ctx.fail(
             f"`{dim}` is a {it.kind.value} dim and cannot be tiled in parallel: {why}",
@@ -253,7 +255,7 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             if it.is_sequential or is_scatter
             else Direction(f"write `split_reduction({op.name}, {dim}, parts: 4, parallel: true)`"),
         )
-    if it.is_reduction and (op.neutrals() is None or not isinstance(op, Structured)):
+    if it.is_reduction and (not isinstance(op, Structured) or Reduction(op).neutrals() is None):
         raise ctx.fail(
             f"`{dim}` of %{op.name} cannot be tiled: its reduction has no neutral element",
             op=op,

@@ -8,6 +8,7 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Generic
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import to_text
+from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import like, shape_of
 from tcpx.transform import new
 from tcpx.transform.declaration import (
@@ -143,7 +144,7 @@ def _in_order(op: Structured, order: Sequence[str], inward: Sequence[int], opera
     given = Block([(v.name, v.type) for v in operands]).args
     types = [like(result.type, shape, dtype) for result, dtype in zip(op.results, op.acc_types, strict=True)]
     made = Generic(given, types, attributes, base.regions, location=op.location)
-    for name in op.tree_classes() if not op.regions else ():
+    for name in Tree(op).tree_classes() if not op.regions else ():
         found = find_match(made, classes_called(name))
         if not isinstance(found, list):
             return found.on(made, operands)

@@ -10,6 +10,9 @@ from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Shuffle
+from tcpx.payload.traits.algebra import algebra
+from tcpx.payload.traits.expansion import Expansion
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, like, shape_of, si32, si64
 from tcpx.target import InstructionRow, LaneType
 from tcpx.target.rows import IN_ORDER
@@ -64,7 +67,7 @@ def _select_lane_wise(selector: Selector, op: Elementwise) -> None:
     row = _row(selector, op, result, operands) if whole else None
     if row is not None and not row.is_slow:
         selector.give(op, row)
-    elif whole and selector.rewrite(op, lambda build: op.expansion(build, op.operands)):
+    elif whole and selector.rewrite(op, lambda build: Expansion(op).expansion(build, op.operands)):
         pass
     elif row is not None:
         selector.give(op, row)
@@ -110,7 +113,7 @@ def _in_half(selector: Selector, op: Elementwise, result: LaneType, operands: Se
     """Whether an operation on f16 or bf16, which are stored but not computed with, may be done in f32."""
     halves = {dtype.name for dtype in HALF}
     touched = any(t.dtype in halves for t in (result, *operands))
-    is_right = not (op.is_conversion or op.rounds_again)
+    is_right = algebra(op).converts is None and algebra(op).rounding is None
     return is_right and touched and selector.target.has_type(f32.name, result.lanes)
 
 
@@ -178,7 +181,7 @@ def _select_horizontal(selector: Selector, op: Structured) -> None:
     def tree(build: Build) -> Value:
         level = [selector.lane(build, vector, lane) for lane in range(type_.lanes)]
         while len(level) > 1:
-            pairs = [op.combine(build, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+            pairs = [Reduction(op).combine(build, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
             level = pairs + level[len(level) // 2 * 2 :]
         return level[0]
 

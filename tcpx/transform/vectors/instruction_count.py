@@ -7,6 +7,7 @@ from tcpx.limits import MOST_INSTRUCTIONS, MOST_LANES_OF_OPERATION, MOST_VECTORS
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Operation
+from tcpx.payload.traits.expansion import Expansion
 from tcpx.payload.types import VectorType, dtype_of
 from tcpx.target import LaneType, Target
 from tcpx.target.semantics import is_expression
@@ -74,7 +75,7 @@ def _of_element(op: Operation, target: Target) -> int:
     if is_expression(op.semantics) and target.find("compute", op.semantics, result, operands) is not None:
         return 1
     args = Block([("", dtype) for dtype in dtypes[1:]]).args
-    expanded = trial(lambda build: op.expansion(build, args))
+    expanded = trial(lambda build: Expansion(op).expansion(build, args))
     return sum(_of_element(inner, target) for inner in expanded) if expanded else lanes
 
 

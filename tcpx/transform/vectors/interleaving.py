@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value
+from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value, defined_by
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -103,7 +103,7 @@ def _live_through(block: Block, chains: Sequence[Sequence[Unit]]) -> int:
     first = block.index(chains[0][0][0])
     behind = [inner for op in block.ops[first:] for inner in op.walk()]
     used = {value for op in behind for value in op.operands if _is_live(value)}
-    return len(used - {value for op in behind for value in op.defined})
+    return len(used - {value for op in behind for value in defined_by(op)})
 
 
 def _is_live(value: Value) -> bool:

@@ -8,6 +8,9 @@ from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim, map_dims
 from tcpx.payload.interfaces import Position, Structured
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, Symbol, evaluate, is_less_equal, minimum, not_negative
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import ScalarType
 from tcpx.transform.vectors.accesses import Lanes
 from tcpx.transform.vectors.lane_dims import depends, extents_of, lane_step
@@ -32,7 +35,7 @@ def key_of(order: Sequence[str | None], at: At, width: int) -> Index:
 def kept_lanes(op: Structured, at: At, lane: str | None, lanes: int) -> Dim:
     """How many of so many lanes, from an iteration on along the lane dim, are no padding."""
     kept: Dim = lanes
-    for name, count in op.valid.items():
+    for name, count in Masked(op).valid.items():
         here = context_at(op).attach(count) - at[name]
         if name == lane:
             kept = minimum(kept, not_negative(here))
@@ -47,8 +50,8 @@ def on_lanes(pieces: Pieces, values: Sequence[Value], width: int) -> list[Value]
 
 def neutral(pieces: Pieces, op: Structured) -> list[Value]:
     """The neutral element of a reduction, a scalar for each result."""
-    numbers = op.neutrals()
-    if numbers is None and op.reduces:
+    numbers = Reduction(op).neutrals()
+    if numbers is None and Reduction.of(op) is not None:
         raise refusal(op, "has no neutral element", "a reduction with a combiner that has one", "none")
     numbers = numbers or (0,) * len(op.results)
     return [pieces.constant(n or 0, dtype) for n, dtype in zip(numbers, op.acc_types, strict=True)]
@@ -63,7 +66,7 @@ def arguments(pieces: Pieces, op: Structured, at: At, lane: str | None, width: i
     """What the body gets in an iteration, or in those of the lanes from it on: elements, then positions."""
     read = zip(op.inputs, op.maps(), strict=True)
     elements = [_operand(pieces, op, value, indexing_map, at, lane, width) for value, indexing_map in read]
-    return [*elements, *(_position(pieces, position, at, lane, width) for position in op.positions())]
+    return [*elements, *(_position(pieces, position, at, lane, width) for position in positions_read(op))]
 
 
 def _position(pieces: Pieces, position: Position, at: At, lane: str | None, width: int) -> Value:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.sizes import Dim, Size, symbols
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import VectorType
 from tcpx.records import frozen
 from tcpx.transform.vectors.refusal import refusal
@@ -69,7 +70,7 @@ def lane_dim_among(op: Structured, last: str | None, extents: Mapping[str, int],
         it.name
         for it in op.iterators()
         if it.is_reduction
-        and op.is_commutative
+        and Reduction(op).is_commutative
         and extents[it.name] > 1
         and all(streams(m, it.name) for m in maps if carries(m, it.name))
         and any(carries(m, it.name) for m in maps)

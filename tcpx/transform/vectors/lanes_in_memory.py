@@ -14,6 +14,13 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import LANES
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import upper_bound
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.ragged import is_irregular, ragged_dims
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.scatter import Scatter, can_take_turns
 from tcpx.payload.types import ScalarType
 from tcpx.target import Target
 from tcpx.transform.vectors.lane_dims import carries, depends, lane_step, streams
@@ -29,21 +36,28 @@ def lane_dim_in_memory(op: Structured) -> str | None:
     if ends or dim is None or op.iterator(dim).is_reduction or op.iterator(dim).is_whole:
         return None
     writes = all(streams(result_map, dim) and not _finds(op, result_map, dim) for result_map in op.result_maps())
-    bounds = {k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)}
+    bounds = {k for bounds in ragged_dims(op).values() for k in (bounds.first, bounds.end)}
     is_known = not any(carries(op.maps()[k], dim) for k in bounds)
     reads = all(_is_strip(op, indexing_map, dim) for indexing_map in op.maps())
-    counts = all(lane_step(position.expression, dim) is not None for position in op.positions())
+    counts = all(lane_step(position.expression, dim) is not None for position in positions_read(op))
     return dim if writes and is_known and reads and counts else None
 
 
 def summed_lanes_in_memory(op: Structured) -> str | None:
     """The reduction dim along which an operation has lanes where it is computed in memory: the last one that its
     operands stream along, or are found by indices along."""
-    if not op.is_commutative or op.neutrals() is None or op.scatters or op.is_sequential:
+    if (
+        not Reduction(op).is_commutative
+        or Reduction(op).neutrals() is None
+        or Scatter.of(op) is not None
+        or Scan.of(op) is not None
+    ):
         return None
-    bounds = {k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)}
+    bounds = {k for bounds in ragged_dims(op).values() for k in (bounds.first, bounds.end)}
     found = [
-        it.name for it in op.iterators() if it.is_reduction and it.name not in op.valid and _sums(op, it.name, bounds)
+        it.name
+        for it in op.iterators()
+        if it.is_reduction and it.name not in Masked(op).valid and _sums(op, it.name, bounds)
     ]
     return found[-1] if found else None
 
@@ -56,8 +70,8 @@ def dim_in_turn(op: Structured) -> str | None:
 def takes_turns(op: Structured, dim: str) -> bool:
     """Whether iterations of a dim may be the innermost ones, which does not change the order in which any element is
     combined, and their elements are read in lanes, of which two may write one element of a tensor."""
-    bounds = {k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)}
-    may_meet = op.has_lanes_in_turn(dim) and not op.iterator(dim).is_whole and lane_dim_in_memory(op) != dim
+    bounds = {k for bounds in ragged_dims(op).values() for k in (bounds.first, bounds.end)}
+    may_meet = can_take_turns(op, dim) and not op.iterator(dim).is_whole and lane_dim_in_memory(op) != dim
     in_memory = not any(isinstance(result.type, ScalarType) for result in op.results)
     return may_meet and in_memory and _sums(op, dim, bounds)
 
@@ -67,7 +81,7 @@ def _sums(op: Structured, dim: str, bounds: Collection[int]) -> bool:
     moves = [m for m in maps if carries(m, dim) or _finds(op, m, dim)]
     known = not any(carries(maps[k], dim) for k in bounds)
     reads = all(_finds(op, m, dim) or streams(m, dim) for m in moves) and all(_is_strip(op, m, dim) for m in maps)
-    counts = all(lane_step(position.expression, dim) is not None for position in op.positions())
+    counts = all(lane_step(position.expression, dim) is not None for position in positions_read(op))
     return bool(moves) and known and reads and counts
 
 
@@ -87,13 +101,15 @@ def _is_strip(op: Structured, indexing_map: IndexingMap, dim: str) -> bool:
 def give_lanes(rewriter: Rewriter, op: Structured, target: Target) -> bool:
     """Let an operation that elements steer, or whose iterations have an order, have lanes along that dim: as many as a
     tile of it has, if that is a few vectors, else a vector of them. False where it has no such dim."""
-    found = (lane_dim_in_memory, summed_lanes_in_memory, dim_in_turn) if op.is_irregular or op.is_sequential else ()
+    found = (
+        (lane_dim_in_memory, summed_lanes_in_memory, dim_in_turn) if is_irregular(op) or Scan.of(op) is not None else ()
+    )
     dim = next((dim for dim in (find(op) for find in found) if dim is not None), None)
     if dim is None:
         return False
     lanes = min(target.lanes(dtype.name) for dtype in op.acc_types)
     most = upper_bound(context_at(op).attach(op.size_of(dim)))
     width = most if most is not None and most <= MOST_VECTORS * lanes else lanes
-    if width > 1 and op.lanes != (dim, width):
+    if width > 1 and Lanes(op).lanes != (dim, width):
         rewriter.set_attribute(op, LANES, (dim, width))
     return width > 1

@@ -12,6 +12,7 @@ from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.constant import Constant
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, i1, row_major
 from tcpx.target import LaneType
 from tcpx.transform import new
@@ -28,7 +29,7 @@ def lane_type(type_: Type) -> LaneType | None:
 
 def literal_of(op: Operation | None) -> float | int | None:
     """The number that every element of a literal is; None for anything else."""
-    return op.number if op is not None else None
+    return Constant(op).number if op is not None else None
 
 
 def is_splat(op: Operation | None) -> bool:
@@ -52,9 +53,10 @@ def known_element(source: Value, tile: Tile) -> float | int | None:
     elements would fill registers and code, and of anything else."""
     op = source.defining_op
     func = op.func if op is not None else None
-    if op is None or func is None or func.module is None or op.stored_array is None:
+    name = Constant(op).stored_array if op is not None else None
+    if func is None or func.module is None or name is None:
         return None
-    array = func.module.constants.get(op.stored_array)
+    array = func.module.constants.get(name)
     may_be_empty = any(not isinstance(size, int) or size < 1 for size in tile.sizes)
     if array is None or array.size > MOST_LANES or may_be_empty or not all(isinstance(at, int) for at in tile.offsets):
         return None
@@ -85,9 +87,10 @@ def lane_numbers(rewriter: Rewriter, place: Operation, step: int, dtype: ScalarT
 def is_all_true(op: Operation | None) -> bool:
     """Whether an operation is a stored array of true values."""
     func = op.func if op is not None else None
-    if op is None or func is None or func.module is None or op.stored_array is None:
+    name = Constant(op).stored_array if op is not None else None
+    if func is None or func.module is None or name is None:
         return False
-    array = func.module.constants.get(op.stored_array)
+    array = func.module.constants.get(name)
     return array is not None and array.dtype == np.bool_ and bool(array.all())
 
 
@@ -104,7 +107,7 @@ def _stored(rewriter: Rewriter, place: Operation, name: str, values: Array, dtyp
         rewriter.add_constant(name, values)
     name = known or name
     for op in func.body.ops:
-        if op.stored_array == name:
+        if Constant(op).stored_array == name:
             return op.results[0]
     on_buffers = any(isinstance(a.type, BufferType) for a in func.args)
     shape = values.shape

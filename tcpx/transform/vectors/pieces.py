@@ -25,6 +25,9 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Var, is_equal, maximum
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.traits.memory import Memory
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like, row_major, shape_of
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
@@ -417,7 +420,9 @@ class Pieces:
     def apply(self, op: Structured, args: Sequence[Value], accumulators: Sequence[Value], base: str) -> Sequence[Value]:
         """The body of a structured operation on lanes; what makes its first result continues `op`."""
         pending: list[Operation] = []
-        has_numbers = op.reduces and not op.is_sequential and any(number_of(value) is not None for value in args)
+        has_numbers = (
+            Reduction.of(op) is not None and Scan.of(op) is None and any(number_of(value) is not None for value in args)
+        )
 
         def build(new: Operation) -> Value:
             number = literal_of(new)
@@ -616,4 +621,4 @@ def _writes(op: Operation) -> bool:
     """Whether an operation may change memory: passing on a carried value and prefetching do not."""
     if isinstance(op, StYield):
         return isinstance(op.operands[1].type, TensorType)
-    return op.has_side_effects and not op.is_hint
+    return Memory(op).has_side_effects and not Memory(op).is_hint

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.traits.positions import positions_read
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.records import frozen
 
@@ -31,9 +33,9 @@ def trial(run: Callable[[Build], Value | None]) -> list[Operation]:
 
 def body_of(op: Structured) -> list[Operation]:
     """The operations of one application of the body to scalars."""
-    given = [*(dtype_of(v.type) for v in op.inputs), *(position.dtype for position in op.positions())]
+    given = [*(dtype_of(v.type) for v in op.inputs), *(position.dtype for position in positions_read(op))]
     args = Block([("", dtype) for dtype in (*given, *op.acc_types)]).args
-    accumulators = args[len(given) :] if op.reduces else []
+    accumulators = args[len(given) :] if Reduction.of(op) is not None else []
 
     def run(build: Build) -> None:
         op.elements(build, args[: len(given)], accumulators)
@@ -43,10 +45,10 @@ def body_of(op: Structured) -> list[Operation]:
 
 def is_multiply_accumulate(op: Structured) -> bool:
     """Whether the body adds the product of the two inputs, each cast to the dtype of the accumulator, to it."""
-    if len(op.results) != 1 or op.positions():
+    if len(op.results) != 1 or positions_read(op):
         return False
     block = Block([("", dtype_of(v.type)) for v in op.inputs] + [("", op.acc_type)])
-    if len(block.args) != 3 or not op.reduces:
+    if len(block.args) != 3 or Reduction.of(op) is None:
         return False
     *inputs, acc = block.args
     made = trial(lambda build: op.scalar_body(build, inputs, acc))
@@ -63,7 +65,7 @@ def sums_products(op: Structured) -> bool:
     """Whether the body adds the product of the two inputs to the accumulator, rounded once or twice."""
     if is_multiply_accumulate(op):
         return True
-    if len(op.results) != 1 or op.positions() or not op.reduces or len(op.inputs) != 2:
+    if len(op.results) != 1 or positions_read(op) or Reduction.of(op) is None or len(op.inputs) != 2:
         return False
     block = Block([*(("", dtype_of(v.type)) for v in op.inputs), ("", op.acc_type)])
     made = trial(lambda build: op.scalar_body(build, block.args[:2], block.args[2]))
@@ -81,7 +83,7 @@ def _before_cast(value: Value) -> Value:
 
 def element_dtypes(op: Structured) -> tuple[ScalarType, ...]:
     """The dtypes of operands, result and everything the body computes, each once."""
-    found = [dtype_of(v.type) for v in op.operands] + [*op.acc_types, *(p.dtype for p in op.positions())]
+    found = [dtype_of(v.type) for v in op.operands] + [*op.acc_types, *(p.dtype for p in positions_read(op))]
     if not isinstance(op, Elementwise) or not op.semantics:
         found += [dtype_of(inner.result.type) for inner in body_of(op)]
     return tuple(dict.fromkeys(found))
@@ -98,11 +100,11 @@ class Combiner:
 def combines_in_one(op: Structured) -> bool:
     """Whether a reduction to one result combines by a single operation."""
     block = Block([("", op.acc_type), ("", op.acc_type)])
-    return len(trial(lambda build: op.combine(build, *block.args))) == 1
+    return len(trial(lambda build: Reduction(op).combine(build, *block.args))) == 1
 
 
 def combiner_of(op: Structured) -> Combiner:
     """The combiner of a reduction."""
     block = Block([("", op.acc_type), ("", op.acc_type)])
-    made = trial(lambda build: op.combine(build, *block.args))[-1]
+    made = trial(lambda build: Reduction(op).combine(build, *block.args))[-1]
     return Combiner(made.opcode, made.semantics if isinstance(made, Elementwise) else "")

@@ -1,6 +1,6 @@
 """What the iterations of a loop wait for: values that depend on those of the iteration before."""
 
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.memory import memory_of
 from tcpx.payload.ops.vector import Read, Write
@@ -23,7 +23,7 @@ def is_in_order(op: Operation) -> bool:
         made = value.defining_op
         if value in loop.destinations:
             return True
-        if value in seen or made is None or not made.is_in(loop):
+        if value in seen or made is None or not is_in(made, loop):
             continue
         seen.add(value)
         if isinstance(made, Read):

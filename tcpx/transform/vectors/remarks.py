@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, written_at
 
 
 class LaneRemarks:
@@ -19,7 +19,7 @@ class LaneRemarks:
 
     def add(self, op: Operation, shown: str, *, required: str, found: str) -> None:
         """Say that an operation, shown like this, is done so; what would spare it, and what there is."""
-        message, place = f"{shown} is computed lane by lane", op.written_at
+        message, place = f"{shown} is computed lane by lane", written_at(op)
         if (message, place) not in self._found:
             remark = Diagnostic(message, Kind.WARNING, payload=place, required=required, found=found, cause="scalar")
             self._found[message, place] = remark

@@ -7,6 +7,8 @@ from itertools import product
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Value
 from tcpx.payload.ops.vector import Shuffle
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import dtype_of
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
@@ -37,9 +39,9 @@ def has_scans(target: Target, dtype: str, width: int) -> bool:
 
 def scan_in_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
     """The pieces of the results of a scan whose lanes lie along its sequential dim."""
-    dim = (op.lanes or ("", 0))[0]
+    dim = (Lanes(op).lanes or ("", 0))[0]
     extents, orders = extents_of(op), orders_of(op)
-    own = [number for number in range(len(op.results)) if op.has_accumulator(number)]
+    own = [number for number in range(len(op.results)) if Reduction(op).has_accumulator(number)]
     along = next(number for number in range(len(op.results)) if number not in own)
     width = pieces.widths.of(op.results[along])
     others = [name for name in extents if name != dim]
@@ -68,10 +70,10 @@ def _vector(
     pieces: Pieces, op: Structured, at: At, handed: Sequence[Value], width: int
 ) -> tuple[Sequence[Value], list[Value]]:
     """What one vector of iterations makes, and hands on: in all lanes."""
-    dim = (op.lanes or ("", 0))[0]
+    dim = (Lanes(op).lanes or ("", 0))[0]
     key = key_of(orders_of(op)[0], at, width)
     name, none = piece_name(op, key), on_lanes(pieces, neutral(pieces, op), width)
-    own = [number for number in range(len(op.results)) if op.has_accumulator(number)]
+    own = [number for number in range(len(op.results)) if Reduction(op).has_accumulator(number)]
     args = arguments(pieces, op, at, dim if width > 1 else None, width)
     alone = on_lanes(pieces, pieces.apply(op, args, none, name), width)
     kept = kept_lanes(op, at, dim, min(width, extents_of(op)[dim] - at[dim]))
@@ -89,7 +91,7 @@ def _vector(
         return found
 
     def joined(lhs: Sequence[Value], rhs: Sequence[Value]) -> list[Value]:
-        return on_lanes(pieces, op.joined(lambda made: pieces.insert(made, name, op), lhs, rhs), width)
+        return on_lanes(pieces, Reduction(op).joined(lambda made: pieces.insert(made, name, op), lhs, rhs), width)
 
     for bit in range((width - 1).bit_length()):
         upto = joined(moved(upto, 1 << bit), upto)

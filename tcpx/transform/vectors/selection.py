@@ -15,6 +15,7 @@ from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Lead, Prefetch
 from tcpx.payload.ops.vector import Extract, FromElements, Gather, Insert, Mask, Read, Shuffle, Write
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType
 from tcpx.target import Target
 from tcpx.transform.recipes import Recipes
@@ -113,7 +114,7 @@ def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
     for op in reversed(operations(func.body)):
         if op.parent is None or not op.results or any(r.uses for r in op.results) or isinstance(op, Loop | Conditional):
             continue
-        if op.computes_result or not isinstance(op.results[0].type, BufferType):
+        if Memory(op).computes_result or not isinstance(op.results[0].type, BufferType):
             rewriter.end(op, "nothing used its result")
             rewriter.erase(op)
 

@@ -9,6 +9,11 @@ from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
 from tcpx.payload.sizes import Dim, to_text
+from tcpx.payload.traits.lanes import Lanes
+from tcpx.payload.traits.masked import Masked
+from tcpx.payload.traits.reduction import Reduction
+from tcpx.payload.traits.scan import Scan
+from tcpx.payload.traits.view import Padding
 from tcpx.payload.types import ScalarType
 from tcpx.target import LaneType
 from tcpx.transform import new
@@ -50,7 +55,7 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
             return True
         grids = totals(pieces, op, op.results, partial, op.inits)
     else:
-        unrolled = scan_in_lanes if op.scans_in_lanes else scan_lanes if op.is_sequential else map_lanes
+        unrolled = scan_in_lanes if Lanes(op).scans_in_lanes else scan_lanes if Scan.of(op) is not None else map_lanes
         grids = unrolled(pieces, op)
     for result, grid in zip(op.results, grids, strict=True):
         pieces.define(result, grid)
@@ -117,7 +122,7 @@ def map_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
     keys = pieces.keys(first.type, width)
     reductions = [it.name for it in op.iterators() if it.is_reduction]
     acc: dict[Index, Sequence[Value]] = {key: [pieces.piece(init, key, width) for init in op.inits] for key in keys}
-    dot = None if op.valid else dot_product(op, pieces.widths.lane_dim(op), width, pieces.target)
+    dot = None if Masked(op).valid else dot_product(op, pieces.widths.lane_dim(op), width, pieces.target)
     strides = [dot.group if dot is not None and name == dot.dim else 1 for name in reductions]
     for step in product(*(range(0, extents[name], stride) for name, stride in zip(reductions, strides, strict=True))):
         for key in keys:
@@ -150,7 +155,7 @@ def scan_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
         at = dict(zip(starts, start, strict=True))
         handed = on_lanes(pieces, neutral(pieces, op), width)
         for number, (order, init) in enumerate(zip(orders, op.inits, strict=False)):
-            if op.has_accumulator(number):
+            if Reduction(op).has_accumulator(number):
                 handed[number] = pieces.piece(init, key_of(order, at, width), width)
         for step in product(*steps.values()):
             here = at | dict(zip(steps, step, strict=True))
@@ -159,7 +164,7 @@ def scan_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
             made = _accumulated(pieces, op, args, handed, kept, width, key)
             for number, value in enumerate(made):
                 grids[number][key_of(orders[number], here, width)] = value
-                handed[number] = value if op.has_accumulator(number) else handed[number]
+                handed[number] = value if Reduction(op).has_accumulator(number) else handed[number]
     return grids
 
 
@@ -198,7 +203,7 @@ def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> list[Grid]:
     partial: dict[Index, Sequence[Value]] = {key: [grid[key] for grid in pieces.carried.get(op, ())] for key in keys}
     interleaved = len(keys) <= pieces.target.vector_registers // 2
     order = [(s, k) for s in steps for k in keys] if interleaved else [(s, k) for k in keys for s in steps]
-    padded = not op.valid and _pads_with_zero(op, lane.name)
+    padded = not Masked(op).valid and _pads_with_zero(op, lane.name)
     for step, key in order:
         at = dict(zip(out, key, strict=True)) | dict(zip((*others, lane.name), step, strict=True))
         kept = width if padded else kept_lanes(op, at, lane.name, min(width, extents[lane.name] - step[-1]))
@@ -261,7 +266,7 @@ def _total(pieces: Pieces, op: Structured, key: Index, partial: Sequence[Value])
     or of scalars."""
     name, tree = piece_name(op, key), _tree(pieces, op)
     if len(partial) == 1 and combines_in_one(op):
-        return [pieces.insert(horizontal_reduction(op.combine, partial[0], op.acc_type), name, op)]
+        return [pieces.insert(horizontal_reduction(Reduction(op).combine, partial[0], op.acc_type), name, op)]
     if tree is not None:
         return [pieces.extract(total, 0) for total in _in_tree(pieces, op, tree, name, [partial])]
     lanes = shape_of_vector(partial[0].type)[0]
@@ -292,7 +297,7 @@ def _in_tree(
 
 
 def _combined(pieces: Pieces, op: Structured, name: str, lhs: Sequence[Value], rhs: Sequence[Value]) -> Sequence[Value]:
-    return op.joined(lambda made: pieces.insert(made, name, op), lhs, rhs)
+    return Reduction(op).joined(lambda made: pieces.insert(made, name, op), lhs, rhs)
 
 
 def horizontal_reduction(combine: Callable[[Build, Value, Value], Value], vector: Value, dtype: ScalarType) -> Generic:
@@ -311,7 +316,7 @@ def horizontal_reduction(combine: Callable[[Build, Value, Value], Value], vector
 def _pads_with_zero(op: Structured, name: str) -> bool:
     """Whether lanes beyond the extent of the lane dim `name` are 0 in all operands, and so add nothing."""
     return all(
-        op.pad_value(k, reduced=True) == 0
+        Padding(op).pad_value(k, reduced=True) == 0
         and isinstance(value.defining_op, Read)
         and value.defining_op.value == 0
         and streams(indexing_map, name)

@@ -7,6 +7,8 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, StYield
 from tcpx.payload.ops.vector import FromElements, Gather, Insert, Mask, Read, Shuffle
+from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32, shape_of, si32, si64
 from tcpx.target import LaneType, Target
 from tcpx.transform.vectors.lane_dims import (
@@ -36,7 +38,7 @@ def uses_vectors(op: Operation) -> bool:
 def is_source(value: Value) -> bool:
     """Whether pieces of any width can be had of the value: it is read, a literal, or given by elements."""
     op = value.defining_op
-    return op is not None and (op.is_fixed or isinstance(op, Read | Mask | Gather | FromElements))
+    return op is not None and (Constant.of(op) is not None or isinstance(op, Read | Mask | Gather | FromElements))
 
 
 def place_dtype(indices: Value) -> ScalarType:
@@ -303,7 +305,7 @@ class Widths:
             if len(init.uses) != 2 or len(result.uses) != 1:
                 return None
         lane = self._chosen(user)
-        if lane is None or not lane.is_reduction or user.neutrals() is None:
+        if lane is None or not lane.is_reduction or Reduction(user).neutrals() is None:
             return None
         return user if self.feasible(element_dtypes(user)) > 1 else None
 

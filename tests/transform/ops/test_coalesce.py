@@ -7,6 +7,7 @@ import pytest
 import tcpx
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.text.parser import parse
+from tcpx.payload.traits.positions import positions_read
 from tests.transform.payloads import MM, PAYLOADS, SOFTMAX, check, check_kernels, refusal, run
 
 BIASED = """\
@@ -209,7 +210,7 @@ def test_an_argmax_keeps_its_class(payload: str, dims: str, left: list[str], opc
     (made,) = [op for op in module.walk() if op.opcode == opcode]
     assert isinstance(made, Structured)
     assert [it.name for it in made.iterators()] == left
-    assert [str(position.expression) for position in made.positions()] == [left[-1]]
+    assert [str(position.expression) for position in positions_read(made)] == [left[-1]]
     assert parse(module.text()).text() == module.text()
 
 

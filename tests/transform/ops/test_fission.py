@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.traits.memory import Memory
 from tests.transform.payloads import CHAIN, MM, RELU, check, check_kernels, refusal, run
 
 P, Q, R = (f'let {name} = match one "{name}" in root\n' for name in "pqr")
@@ -55,7 +56,7 @@ def test_there_are_as_many_loops(name: str, count: int) -> None:
 
 def test_what_is_yielded_is_read_where_it_is() -> None:
     done = run(*CASES["what is yielded too"])
-    assert not [op for op in done.module.walk() if op.leaves_undefined and "r.out.1" in op.name]
+    assert not [op for op in done.module.walk() if Memory(op).leaves_undefined and "r.out.1" in op.name]
     first, second = [op for op in done.module.main.body.ops if isinstance(op, Loop)]
     assert len(first.destinations) == len(second.destinations) == 1
 

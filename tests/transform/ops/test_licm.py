@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tcpx
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Operation, is_in
 from tcpx.payload.ops.gml_st import Loop
 from tests.transform.payloads import CHAIN, MM, RELU, check, check_kernels, refusal, run
 
@@ -66,7 +66,7 @@ def test_what_starts_sums_stays() -> None:
     (loop,) = [op for op in done.module.walk() if isinstance(op, Loop) and op.name == "mm/m1"]
     (inner,) = [op for op in loop.body.ops if isinstance(op, Loop)]
     starts: list[Operation | None] = [value.defining_op for value in inner.operands]
-    assert all(made is not None and made.is_in(loop) for made in starts)
+    assert all(made is not None and is_in(made, loop) for made in starts)
 
 
 @pytest.mark.parametrize(

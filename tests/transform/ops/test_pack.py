@@ -6,6 +6,7 @@ import pytest
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import If
+from tcpx.payload.traits.tree import Tree
 from tests.transform.payloads import INTEGERS, MM, PAYLOADS, RELU, TRANSPOSED, TWO_K, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
@@ -248,7 +249,7 @@ def test_a_halo_tile_holds_each_element_once() -> None:
 def test_what_was_stored_by_dims_is_a_contraction() -> None:
     module = check(WINDOWS, Y + "let i = tile(y, [i: 4])\npack(y.in0, [k, c, i], at: i)", [{"N": 9, "C": 7}]).module
     (op,) = (op for op in module.walk() if op.name == "y" and isinstance(op, Structured))
-    assert "contract" in op.tree_classes()
+    assert "contract" in Tree(op).tree_classes()
 
 
 @pytest.mark.parametrize(

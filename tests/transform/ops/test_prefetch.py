@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tcpx.payload.ir import parent_op
 from tcpx.payload.ops.gml_st import If
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.sizes import evaluate
@@ -113,7 +114,7 @@ def test_shared_by_the_iterations_of_a_loop() -> None:
 
 def turns_of(found: Prefetch) -> str | None:
     """When an iteration asks, if it does not always."""
-    return str(found.parent_op.predicate) if isinstance(found.parent_op, If) else None
+    return str(parent_op(found).predicate) if isinstance(parent_op(found), If) else None
 
 
 ASKS = STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)"
@@ -163,7 +164,7 @@ def asked_for(found: Prefetch, sizes: dict[str, int]) -> Counter[tuple[int, int]
     asked = Counter[tuple[int, int]]()
     for m in range(0, sizes["M"], 6):
         for k in range(sizes["K"]):
-            guard = found.parent_op
+            guard = parent_op(found)
             if isinstance(guard, If) and not guard.predicate.evaluate({"mm/m1": m, "mm/k1": k, "mm/n1": 0, **sizes}):
                 continue
             at = {"mm/m1": m, "mm/k1": k, "mm/n1": 0, **sizes}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
-from tcpx.payload.ir import Module, Operation
+from tcpx.payload.ir import Module, Operation, defined_by
 from tcpx.payload.journal import Journal
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
@@ -298,7 +298,7 @@ def snapshot(rewriter: Rewriter) -> object:
         (
             (op, op.parent, op.name, op.origins, op.copy_path, op.location, op.schedule_location),
             (list(op.operands), dict(op.attributes), dict(op.notes)),
-            [(value, value.name, value.type, list(value.uses)) for value in op.defined],
+            [(value, value.name, value.type, list(value.uses)) for value in defined_by(op)],
         )
         for op in module.walk()
     ]

@@ -78,7 +78,9 @@ def _of_handle(scope: Scope) -> str | None:
 
 def _is_candidate_name(name: str) -> bool:
     """Dims are named by the payload: `m`, `n2`, `oc`, `d0` are as good as any short name."""
-    operands = {n for c in operation_classes().values() for n in (*c.operand_names, *c.named_operands)}
+    operands = {
+        n for c in operation_classes().values() for n in (*c.signature.operand_names, *c.signature.named_operands)
+    }
     return name in CANDIDATE or name in operands or len(name) <= 2
 
 

@@ -1,0 +1,1 @@
+"""Traits: what some operations answer beside iterators, maps and a body, each in a small class of its own."""
