@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tcpx.payload.traits.trait import DeclaredValue, Trait, declared
 
 if TYPE_CHECKING:
+    from tcpx.payload.interfaces import Tileable
     from tcpx.payload.ir import Operation, Value
 
 
@@ -15,6 +16,7 @@ class Expansion(Trait["Tileable"]):
     """Simpler operations that compute the same."""
 
     __slots__ = ()
+    op: Tileable
 
     @DeclaredValue
     def expands_first(self) -> bool:

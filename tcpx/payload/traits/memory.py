@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from tcpx.payload.ir import Operation
 from tcpx.payload.memory_effects import Move
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.trait import DeclaredValue, Trait, declared
 from tcpx.payload.types import shape_of
 
-if TYPE_CHECKING:
-    pass
 
-
-class Memory(Trait["Operation"]):
+class Memory(Trait[Operation]):
     """What is read and written, when, and what may share memory. The maps of a structured operation say it."""
 
     __slots__ = ()

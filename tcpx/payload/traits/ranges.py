@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
+from tcpx.payload.ir import Operation, Value
 from tcpx.payload.sizes import Dim
 from tcpx.payload.traits.trait import Trait, declared
-
-if TYPE_CHECKING:
-    from tcpx.payload.ir import Value
 
 Range = tuple[Dim, Dim]
 """Numbers from the first on to just below the second."""
 
 
-class Ranges(Trait["Operation"]):
+class Ranges(Trait[Operation]):
     """What is known of integers that an operation gives; `of` tells it of other values."""
 
     __slots__ = ()

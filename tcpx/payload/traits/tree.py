@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tcpx.payload.ir import Operation, tree_classes_of
 from tcpx.payload.traits.trait import Trait, declared
 
-if TYPE_CHECKING:
-    pass
 
-
-class Tree(Trait["Operation"]):
+class Tree(Trait[Operation]):
     """The classes that an operation belongs to: those of its class, or what its structure says."""
 
     __slots__ = ()
@@ -18,6 +14,4 @@ class Tree(Trait["Operation"]):
     @declared
     def tree_classes(self) -> tuple[str, ...]:
         """Names of its class and the ancestors in the operation tree, nearest first."""
-        from tcpx.payload.ir import tree_classes_of  # the IR imports traits: late to break the cycle
-
         return tree_classes_of(type(self.op))

@@ -10,13 +10,14 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.trait import DeclaredValue, Trait, declared
 
 if TYPE_CHECKING:
-    pass
+    from tcpx.payload.interfaces import Tileable
 
 
 class Shown(Trait["Tileable"]):
     """A view: elements of the result are elements of operands, or `rest`."""
 
     __slots__ = ()
+    op: Tileable
 
     @declared
     def pieces(self, tile: Tile) -> Sequence[Piece] | None:
@@ -45,6 +46,7 @@ class Padding(Trait["Tileable"]):
     """What operands may be padded with, where more iterations are computed than there are."""
 
     __slots__ = ()
+    op: Tileable
 
     @DeclaredValue
     def pads_operands(self) -> bool:

@@ -9,7 +9,6 @@ from tcpx.payload.ops.index import Bind
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Var
 from tcpx.payload.sizes.predicates import Predicate
-from tcpx.payload.traits.masked import Masked
 from tcpx.payload.types import i1, si64
 from tcpx.transform import new
 from tcpx.transform.vectors.selector import Selector
@@ -21,7 +20,7 @@ def select_if_any(selector: Selector, op: IfAny) -> None:
     rewriter = selector.rewriter
 
     def branch(build: Build) -> Value:
-        lane = build(horizontal_reduction(lambda body, a, b: body(new.maximum(a, b)), Masked(op).mask, i1))
+        lane = build(horizontal_reduction(lambda body, a, b: body(new.maximum(a, b)), op.mask, i1))
         var = Var(rewriter.fresh_name(op, f"{op.result.name}/rare"), 0, 2)
         selector.put(Bind.of(build(new.cast(lane, si64)), var), op)
         chosen = If([], [op.result.type], {"predicate": Predicate.of(">=", var.size(), 1)}, [Block(), Block()])
