@@ -109,8 +109,8 @@ def _readers(funcs: Iterable[FuncOp]) -> Mapping[Place, Sequence[Place]]:
         for value in op.operands:
             if value.defining_op is not None:
                 found[written_at(value.defining_op)][written_at(op)] = None
-        if op.is_terminator and parent_op(op) is not None:
-            found[written_at(op)][written_at(parent_op(op))] = None
+        if op.is_terminator and (outer := parent_op(op)) is not None:
+            found[written_at(op)][written_at(outer)] = None
     return {place: list(readers) for place, readers in found.items()}
 
 

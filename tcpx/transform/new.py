@@ -108,11 +108,12 @@ def shown(view: Tileable, tile: Tile, read: Callable[[int, Tile], Value], build:
     if len(parts) > 1:
         along = next(dim for dim in range(tile.rank) if any(piece.first[dim] != 0 for piece in pieces))
         return build(concat(parts, along, tile.sizes))
-    if Shown(view).rest is None:
+    rest = Shown(view).rest
+    if rest is None:
         return parts[0]
     (piece,) = pieces
     interior = [spacing - 1 for spacing in piece.spacing]
-    return build(pad(parts[0], tile.sizes, Shown(view).rest, piece.first, interior, Shown(view).is_free))
+    return build(pad(parts[0], tile.sizes, rest, piece.first, interior, Shown(view).is_free))
 
 
 def counting(build: Build, first: Dim, step: int, type_: VectorType) -> Value:

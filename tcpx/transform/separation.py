@@ -137,10 +137,11 @@ class Separation:
         """The traces of a padding with numbers that no change affects."""
         trace = self.traces[op.operands[0]]
         trace = replace(trace, start=trace.start if Shown(op).is_free or Shown(op).rest == trace.start else None)
-        if trace.change is None or Shown(op).rest is None:
+        rest = Shown(op).rest
+        if trace.change is None or rest is None:
             return [trace]
         shape = [shape_of(op.result.type)[k] for k in trace.dims if isinstance(k, int)]
-        is_kept = Shown(op).is_free or absorbs(trace.change.group, Shown(op).rest, dtype_of(op.result.type))
+        is_kept = Shown(op).is_free or absorbs(trace.change.group, rest, dtype_of(op.result.type))
         is_kept &= have_equal_extents(shape, shape_of(trace.change.by.type))
         return [trace] if is_kept else []
 

@@ -189,10 +189,10 @@ def _paddings(op: Structured, loop: Loop) -> Iterator[Padding]:
     """The operands that are nothing but padding in the first or last iterations."""
     for value in op.inputs:
         made, piece = value.defining_op, padding_of(value.defining_op)
-        if isinstance(made, Tileable) and Shown(made).rest is not None and piece is not None:
+        if isinstance(made, Tileable) and (rest := Shown(made).rest) is not None and piece is not None:
             found = with_elements(piece, loop.var)
             if found != ALL:
-                yield Padding(made, float(Shown(made).rest), found.start, found.end)
+                yield Padding(made, float(rest), found.start, found.end)
 
 
 def _conditions(op: Structured, at: int, inner: Elementwise, known: Mapping[Value, Place], var: Var) -> list[Condition]:

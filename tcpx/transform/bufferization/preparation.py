@@ -105,7 +105,8 @@ def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     """The transpose of a padded value is the padded transpose: what is written lies in its last place already."""
     padded = op.operands[0].defining_op if op.is_movement and len(op.operands) == 1 else None
     piece = new.whole_piece(padded)
-    if not isinstance(padded, Tileable) or piece is None or Shown(padded).rest is None or len(padded.result.uses) != 1:
+    rest = Shown(padded).rest if isinstance(padded, Tileable) else None
+    if not isinstance(padded, Tileable) or piece is None or rest is None or len(padded.result.uses) != 1:
         return
     if not isinstance(op.result.type, TensorType):
         return
@@ -117,7 +118,7 @@ def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     moved = op.on_tiles([padded.operands[0]], [inner[k] for k in places])
     moved = rewriter.insert(moved, InsertPoint.before(op), op.result.name)
     low, interior = [piece.first[k] for k in places], [piece.spacing[k] - 1 for k in places]
-    again = new.pad(moved.results[0], shape_of(op.result.type), Shown(padded).rest, low, interior)
+    again = new.pad(moved.results[0], shape_of(op.result.type), rest, low, interior)
     again = rewriter.insert(again, InsertPoint.before(op), op.result.name)
     rewriter.continue_as(op, moved)
     rewriter.continue_as(padded, again)

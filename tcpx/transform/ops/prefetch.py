@@ -268,8 +268,8 @@ def _inside(counted: Loop, loop: Loop, index: int, subset: Tile) -> tuple[Value,
         user, position = users[0] if len(users) == 1 else (None, 0)
         if isinstance(user, Loop):
             loop, index = user, position
-        elif isinstance(user, StYield) and position == 0 and isinstance(parent_op(user), Loop):
-            loop, part, found = parent_op(user), compose(user.subset, part), user.operands[1]
+        elif isinstance(user, StYield) and position == 0 and isinstance(outer := parent_op(user), Loop):
+            loop, part, found = outer, compose(user.subset, part), user.operands[1]
             index = loop.destinations.index(found)
         else:
             return dest, subset
@@ -290,7 +290,7 @@ def _read(reads: Iterable[OnSubset], loop: Loop, counted: Loop) -> list[tuple[Va
     """What the body of a loop reads from memory; a vector masked at the border is prefetched as a whole."""
     found: list[tuple[Value, Tile]] = []
     for op in reads:
-        if op.parent is loop.body or (isinstance(parent_op(op), Conditional) and parent_op(op).parent is loop.body):
+        if op.parent is loop.body or (isinstance(outer := parent_op(op), Conditional) and outer.parent is loop.body):
             source, subset = op.operands[0], op.subset
             if not _is_filled_in(source, counted):
                 if not isinstance(op.result.type, TensorType):
