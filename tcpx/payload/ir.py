@@ -138,52 +138,6 @@ def _field_hides(cls: type[Operation], name: str, owner: str) -> ValueError:
     )
 
 
-def _signature_of(cls: type[Operation]) -> Signature:
-    """The form of a class: from its fields and those of its bases, and from what the nearest class declares that says
-    more than they do."""
-    operands: dict[str, None] = {}
-    results: dict[str, None] = {}
-    named: dict[str, None] = {}
-    attributes: dict[str, AttributeField[object]] = {}
-    optional: str = getattr(cls, "optional_operand", "")
-    for base in reversed(cls.__mro__):
-        operands |= dict.fromkeys(cast("tuple[str, ...]", vars(base).get("operand_names", ())))
-        for name, field in _own_fields(base).items():
-            match field:
-                case Operand():
-                    operands[name] = None
-                case Result():
-                    results[name] = None
-                case NamedOperand():
-                    named[name] = None
-                case AttributeField():
-                    attributes[field.key] = cast("AttributeField[object]", field)
-                case OptionalOperand() if base is not Operation:
-                    optional = name
-                case _:
-                    pass
-    fields = tuple(attributes.values())
-    flags = tuple(field.key for field in fields if isinstance(field, FlagAttribute))
-    if "attribute_names" in vars(cls):
-        cls._attribute_names = vars(cls)["attribute_names"]
-    elif fields != next(base.signature.attribute_fields for base in cls.__mro__[1:] if issubclass(base, Operation)):
-        cls._attribute_names = tuple(dict.fromkeys((*(cls._attribute_names or ()), *attributes)))
-    return Signature(
-        tuple(operands),
-        tuple(results),
-        optional,
-        tuple(named),
-        cls._attribute_names,
-        getattr(cls, "common_attributes", (ROW,)),
-        fields,
-        flags,
-        getattr(cls, "variadic", False),
-        len(results) if results and "result_count" not in vars(cls) else getattr(cls, "result_count", 1),
-        getattr(cls, "more_results", ()),
-        getattr(cls, "region_count", 0),
-    )
-
-
 class Operation:
     """Base of all operations. A subclass declares everything about its kind in one place."""
 
@@ -217,7 +171,53 @@ class Operation:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         _check_field_names(cls)
-        cls.signature = _signature_of(cls)
+        cls.signature = cls._signature_of()
+
+    @classmethod
+    def _signature_of(cls) -> Signature:
+        """The form of a class: from its fields and those of its bases, and what the nearest class declares that says
+        more than they do."""
+        operands: dict[str, None] = {}
+        results: dict[str, None] = {}
+        named: dict[str, None] = {}
+        attributes: dict[str, AttributeField[object]] = {}
+        optional: str = getattr(cls, "optional_operand", "")
+        for base in reversed(cls.__mro__):
+            operands |= dict.fromkeys(cast("tuple[str, ...]", vars(base).get("operand_names", ())))
+            for name, field in _own_fields(base).items():
+                match field:
+                    case Operand():
+                        operands[name] = None
+                    case Result():
+                        results[name] = None
+                    case NamedOperand():
+                        named[name] = None
+                    case AttributeField():
+                        attributes[field.key] = cast("AttributeField[object]", field)
+                    case OptionalOperand() if base is not Operation:
+                        optional = name
+                    case _:
+                        pass
+        fields = tuple(attributes.values())
+        flags = tuple(field.key for field in fields if isinstance(field, FlagAttribute))
+        if "attribute_names" in vars(cls):
+            cls._attribute_names = vars(cls)["attribute_names"]
+        elif fields != next(base.signature.attribute_fields for base in cls.__mro__[1:] if issubclass(base, Operation)):
+            cls._attribute_names = tuple(dict.fromkeys((*(cls._attribute_names or ()), *attributes)))
+        return Signature(
+            tuple(operands),
+            tuple(results),
+            optional,
+            tuple(named),
+            cls._attribute_names,
+            getattr(cls, "common_attributes", (ROW,)),
+            fields,
+            flags,
+            getattr(cls, "variadic", False),
+            len(results) if results and "result_count" not in vars(cls) else getattr(cls, "result_count", 1),
+            getattr(cls, "more_results", ()),
+            getattr(cls, "region_count", 0),
+        )
 
     def __init__(
         self,
