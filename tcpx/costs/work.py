@@ -90,9 +90,7 @@ def _needed(func: FuncOp) -> set[Operation]:
                 live.update(_read(op))
                 needed.update(op.walk() if not depending.isdisjoint((*op.results, *_read(op))) else ())
         pending += dict.fromkeys(
-            Calling(op).callee
-            for op in at.walk()
-            if (called := Calling(op).callee) is not None and called not in pending
+            called for op in at.walk() if (called := Calling(op).callee) is not None and called not in pending
         )
     return needed
 

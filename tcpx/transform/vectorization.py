@@ -24,7 +24,6 @@ from tcpx.payload.traits.indices import Indices
 from tcpx.payload.traits.lanes import Lanes
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.ragged import is_irregular
-from tcpx.payload.traits.rebuilding import Rebuilding
 from tcpx.payload.traits.scan import Scan
 from tcpx.payload.traits.view import Padding, Shown
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, i1, shape_of, with_shape
@@ -542,7 +541,7 @@ class Vectorizer:
                 raise self.refuse(op, "indices that are read by the same dims", shown)
             operands[k] = self._table(op, k, index_inputs)
             left = [e for e in indexing_map if map_element(e) is None]
-            made.attributes.update(Rebuilding(made).reading_by(k, (*first, *left)))
+            made.attributes.update(made.reading_by(k, (*first, *left)))
         body = made.regions[0]
         for k in sorted(Indices(op).operands, reverse=True):
             if not body.args[k].uses:  # lanes are as wide as the dtypes of the computation
@@ -553,15 +552,13 @@ class Vectorizer:
 
     def _table(self, op: Structured, k: int, index_inputs: Mapping[int, int]) -> Value:
         """The gather of input `k`, whose indices are elements of other inputs: dim -> which input."""
-        value, fill = op.inputs[k], 0
+        value, fill, outside = op.inputs[k], 0, Indices(op).outside
         shape, padding = shape_of(value.type), value.defining_op
         inner = new.padded_behind(padding) if value not in self.vectors else None
         if inner is not None and isinstance(padding, Tileable):
             value, fill = inner, Shown(padding).rest or 0
-            if Indices(op).outside is not None and not Shown(padding).is_free and Indices(op).outside != fill:
-                raise self.refuse(
-                    op, f"a table padded with {Indices(op).outside}, what an index outside reads", str(fill)
-                )
+            if outside is not None and not Shown(padding).is_free and outside != fill:
+                raise self.refuse(op, f"a table padded with {outside}, what an index outside reads", str(fill))
         part, subset = value.defining_op, Tile.full(shape_of(value.type))
         if value not in self.vectors and isinstance(part, Materialize) and not part.subset.dropped:
             value, subset = part.operands[0], part.subset
@@ -572,10 +569,8 @@ class Vectorizer:
         indices = {dim: self._index(op, at, shape[dim]) for dim, at in index_inputs.items()}
         outer = _static(shape_of(next(iter(indices.values())).type), self.facts) or ()
         type_ = VectorType((*outer, *left), dtype_of(value.type))
-        read = Gather.of(
-            indices, self.stored(value), subset, type_, fill if Indices(op).outside is None else Indices(op).outside
-        )
-        if Indices(op).outside is not None:
+        read = Gather.of(indices, self.stored(value), subset, type_, fill if outside is None else outside)
+        if outside is not None:
             read.attributes["bounded"] = True
         return self.rewriter.insert(read, InsertPoint.before(op), f"{value.name.split('.')[0]}.v").result
 

@@ -82,11 +82,10 @@ def _of_block(block: Block, sizes: Mapping[str, int]) -> dict[Value, float]:
 
 
 def _of_call(op: Operation, sizes: Mapping[str, int]) -> list[float]:
-    if Calling(op).callee is None:
+    called = Calling(op).callee
+    if called is None:
         return []
-    return _of_function(
-        Calling(op).callee, {symbol.name: evaluate(size, sizes) for symbol, size in Calling(op).binding.items()}
-    )
+    return _of_function(called, {symbol.name: evaluate(size, sizes) for symbol, size in Calling(op).binding.items()})
 
 
 def _of_operation(op: Operation, sizes: Mapping[str, int]) -> float:

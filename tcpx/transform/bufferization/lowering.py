@@ -21,7 +21,6 @@ from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.memory import Memory
-from tcpx.payload.traits.view import Shown
 from tcpx.payload.types import BufferType, TensorType, shape_of
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.conflicts import shown
@@ -225,7 +224,7 @@ class Lowering:
         return self.buffers.packed(value, op)
 
     def pad(self, op: Pad) -> None:
-        self.loops.fill_padding(op, self.effects.place(op.result), op.inside, op.spacing, Shown(op).rest)
+        self.loops.fill_padding(op, self.effects.place(op.result), op.inside, op.spacing, op.rest)
         copied = [self._copy(write) for write in self.writes.get(op, []) if write.source is not None]
         if copied:
             self.loops.continue_as_write(op, copied[0])

@@ -51,8 +51,8 @@ class Links:
             part = tuple(own[dim] for dim in op.subset.kept)
             if len(part) == len(shape_of(op.value.type)):
                 self.read_as[op, 0] = op.destination, Relation((op.destination, op.value), (own, part), is_aligned=True)
-        elif isinstance(op, Yield) and isinstance(parent_op(op), Conditional | Group):
-            for index, result in enumerate(parent_op(op).results):
+        elif isinstance(op, Yield) and isinstance(outer := parent_op(op), Conditional | Group):
+            for index, result in enumerate(outer.results):
                 self._link(op, index, result)
 
     def _calls(self, func: FuncOp) -> None:
