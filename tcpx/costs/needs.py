@@ -15,7 +15,7 @@ from tcpx.payload.ops.composite import Composite
 from tcpx.payload.sizes import Dim, evaluate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.call import Calling
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import shape_of
 
 MOST_BOXES: Final = 8
@@ -92,7 +92,7 @@ class _Needs:
             if any(along.chosen is not None for along in box):
                 return None
             firsts, numbers = tuple(along.first for along in box), tuple(along.number for along in box)
-            pieces = Shown(op).pieces(Tile(firsts, numbers, tuple(along.step for along in box)))
+            pieces = ViewLike(op).pieces(Tile(firsts, numbers, tuple(along.step for along in box)))
             if pieces is None:
                 return None
             for piece in pieces:

@@ -63,7 +63,7 @@ from tcpx.payload.traits.scan import Scan
 from tcpx.payload.traits.scatter import can_take_turns
 from tcpx.payload.traits.signature import result_roles
 from tcpx.payload.traits.to_write import wrong_attribute
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
 from tcpx.payload.value_ranges import beside, dtype_range, union, value_range
 from tcpx.plurals import counted
@@ -371,7 +371,7 @@ def pads_freely(op: Tileable, index: int) -> bool:
 
 def padded(op: Operation | None) -> Value | None:
     """What a padding pads; None of what is none."""
-    is_padding = isinstance(op, Tileable) and Shown(op).rest is not None and len(op.operands) == 1
+    is_padding = isinstance(op, Tileable) and ViewLike(op).rest is not None and len(op.operands) == 1
     return op.operands[0] if is_padding and op is not None else None
 
 
@@ -387,7 +387,7 @@ def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
         return None
     types = [value.type for value in op.operands]
     declaration = len(types), *types, op.result.type, len(op.attributes), *op.attributes.values()
-    return op.once("pieces", declaration, lambda: Shown(op).pieces(Tile.full(shape_of(op.result.type))))
+    return op.once("pieces", declaration, lambda: ViewLike(op).pieces(Tile.full(shape_of(op.result.type))))
 
 
 def whole_piece(op: Operation | None) -> Piece | None:

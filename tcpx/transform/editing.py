@@ -10,7 +10,7 @@ from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.traits.memory import Memory
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
 
@@ -155,13 +155,13 @@ def _read_through(rewriter: Rewriter, view: Tileable, tile: Tile, point: InsertP
         return parts[-1]
 
     def made(op: Operation) -> Value:
-        suffix = "p" if isinstance(op, Tileable) and Shown(op).rest is not None else "t"
+        suffix = "p" if isinstance(op, Tileable) and ViewLike(op).rest is not None else "t"
         parts.append(rewriter.insert(op, _behind(parts, point), f"{view.result.name.split('.')[0]}.{suffix}").result)
         return parts[-1]
 
     found = new.shown(view, tile, read, made)
     dense = tile.dense()
-    if found is not None or dense == tile or Shown(view).pieces(dense) is None:
+    if found is not None or dense == tile or ViewLike(view).pieces(dense) is None:
         return found
     parts.append(read_subset(rewriter, view.result, dense, point))
     return made(Materialize.of(parts[-1], tile.order_in_dense()))
@@ -176,7 +176,7 @@ def _behind(values: Sequence[Value], point: InsertPoint) -> InsertPoint:
 
 def show_views(rewriter: Rewriter, ops: Iterable[Operation]) -> None:
     """Replace views that no stage knows by what all of them shows."""
-    for view in [op for op in ops if isinstance(op, Tileable) and Shown(op).is_made_of_others]:
+    for view in [op for op in ops if isinstance(op, Tileable) and ViewLike(op).is_made_of_others]:
         if view.parent is not None:  # else only another view read it
             _show_view(rewriter, view)
 
@@ -214,7 +214,7 @@ def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Va
         if made is old or not moved.keys() >= {*value.users}:
             continue
         is_movement = isinstance(old, Structured) and old.is_movement
-        if is_movement or Shown(old).pieces(full_like(value)) is not None:
+        if is_movement or ViewLike(old).pieces(full_like(value)) is not None:
             moved.setdefault(old, []).append(made)
         if is_movement:
             pending.extend(zip(old.inputs, made.inputs, strict=True))

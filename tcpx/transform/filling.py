@@ -30,7 +30,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.sizes.bounds import is_equal
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -99,7 +99,7 @@ def _parts(view: Operation) -> list[Tile]:
     if isinstance(view, Materialize):
         return [view.subset]
     whole = Tile.full(shape_of(view.results[0].type))
-    pieces = Shown(view).pieces(whole) if isinstance(view, Tileable) else None
+    pieces = ViewLike(view).pieces(whole) if isinstance(view, Tileable) else None
     return [whole, *(piece.place for piece in pieces or ())]
 
 
@@ -124,7 +124,7 @@ def current_tile(value: Value) -> CurrentTile:
     shape = shape_of(value.type)
     straight = tuple(range(len(shape)))
     piece = new.whole_piece(definition)
-    if isinstance(definition, Tileable) and piece is not None and Shown(definition).rest is None:
+    if isinstance(definition, Tileable) and piece is not None and ViewLike(definition).rest is None:
         inner = current_tile(definition.operands[piece.operand])
         turned = tuple(inner.permutation[k] for k in piece.permutation)
         return CurrentTile(inner.source, inner.subset, shape, inner.pad, inner.padded, turned)
@@ -299,10 +299,10 @@ def _stored_tile(
         tile = ctx.rewriter.clone(view, InsertPoint(block, len(block.ops)), shown).results[0]
     if not subset.is_full(shape_of(tile.type)):
         tile = made(Materialize.of(tile, subset))
-    rest = Shown(current.pad).rest if current.pad is not None else None
+    rest = ViewLike(current.pad).rest if current.pad is not None else None
     if current.pad is not None and rest is not None:
         shape = [substitute(d, renamed) for d in current.padded]
-        tile = made(new.pad(tile, shape, rest, free=Shown(current.pad).is_free))
+        tile = made(new.pad(tile, shape, rest, free=ViewLike(current.pad).is_free))
     held_by, stored_by = maps
     if set(held_by) != set(stored_by):
         return made(split_digits(tile, held_by, stored_by, sizes))

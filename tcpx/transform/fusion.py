@@ -14,7 +14,7 @@ from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.reduction import Reduction
-from tcpx.payload.traits.view import Padding, Shown
+from tcpx.payload.traits.view import Padding, ViewLike
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -803,7 +803,7 @@ def _replaced(user: Operation) -> Operation:
         return user
     readers = user.result.users
     pad = readers[0] if len(readers) == 1 else None
-    return pad if isinstance(pad, Tileable) and Shown(pad).is_free and new.padded_behind(pad) is not None else user
+    return pad if isinstance(pad, Tileable) and ViewLike(pad).is_free and new.padded_behind(pad) is not None else user
 
 
 def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, again: Again) -> None:

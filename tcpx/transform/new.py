@@ -20,7 +20,7 @@ from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape, Slice
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.indices import Indices
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import Type, VectorType, like, shape_of, si64
 
 padded, padded_behind = interfaces.padded, interfaces.padded_behind
@@ -94,7 +94,7 @@ def pad(
 
 def shown(view: Tileable, tile: Tile, read: Callable[[int, Tile], Value], build: Build) -> Value | None:
     """What a tile of a view shows, of what `read` makes of tiles of its operands; None if it shows no tiles."""
-    pieces = Shown(view).pieces(tile)
+    pieces = ViewLike(view).pieces(tile)
     if pieces is None:
         return None
     parts: list[Value] = []
@@ -108,12 +108,12 @@ def shown(view: Tileable, tile: Tile, read: Callable[[int, Tile], Value], build:
     if len(parts) > 1:
         along = next(dim for dim in range(tile.rank) if any(piece.first[dim] != 0 for piece in pieces))
         return build(concat(parts, along, tile.sizes))
-    rest = Shown(view).rest
+    rest = ViewLike(view).rest
     if rest is None:
         return parts[0]
     (piece,) = pieces
     interior = [spacing - 1 for spacing in piece.spacing]
-    return build(pad(parts[0], tile.sizes, rest, piece.first, interior, Shown(view).is_free))
+    return build(pad(parts[0], tile.sizes, rest, piece.first, interior, ViewLike(view).is_free))
 
 
 def counting(build: Build, first: Dim, step: int, type_: VectorType) -> Value:

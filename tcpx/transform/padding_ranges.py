@@ -25,7 +25,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.sizes.expressions import atoms
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -44,7 +44,7 @@ ALL = Range()
 
 def padding_of(op: Operation | None) -> Piece | None:
     """Where the operand of a padded tile lies in it; None of anything else, and where the padding does not matter."""
-    is_padded = isinstance(op, Tileable) and Shown(op).rest is not None and not Shown(op).is_free
+    is_padded = isinstance(op, Tileable) and ViewLike(op).rest is not None and not ViewLike(op).is_free
     return new.whole_piece(op) if is_padded else None
 
 

@@ -25,7 +25,7 @@ from tcpx.payload.traits.ragged import ragged_dims
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.scan import Scan
 from tcpx.payload.traits.scatter import Scatter
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
@@ -136,12 +136,12 @@ class Separation:
     def _of_padded(self, op: Tileable) -> Sequence[Trace | None]:
         """The traces of a padding with numbers that no change affects."""
         trace = self.traces[op.operands[0]]
-        trace = replace(trace, start=trace.start if Shown(op).is_free or Shown(op).rest == trace.start else None)
-        rest = Shown(op).rest
+        trace = replace(trace, start=trace.start if ViewLike(op).is_free or ViewLike(op).rest == trace.start else None)
+        rest = ViewLike(op).rest
         if trace.change is None or rest is None:
             return [trace]
         shape = [shape_of(op.result.type)[k] for k in trace.dims if isinstance(k, int)]
-        is_kept = Shown(op).is_free or absorbs(trace.change.group, rest, dtype_of(op.result.type))
+        is_kept = ViewLike(op).is_free or absorbs(trace.change.group, rest, dtype_of(op.result.type))
         is_kept &= have_equal_extents(shape, shape_of(trace.change.by.type))
         return [trace] if is_kept else []
 

@@ -18,7 +18,7 @@ from tcpx.payload.traits.indices import Indices
 from tcpx.payload.traits.masked import Masked
 from tcpx.payload.traits.ragged import ragged_dims
 from tcpx.payload.traits.reduction import Reduction
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import TensorType, dtype_of, i1, shape_of
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of
@@ -156,8 +156,8 @@ def _given(ctx: TransformContext, reader: Operation) -> Iterator[tuple[str, floa
     if (
         isinstance(reader, Tileable)
         and padded(reader) is not None
-        and (rest := Shown(reader).rest) is not None
-        and not Shown(reader).is_free
+        and (rest := ViewLike(reader).rest) is not None
+        and not ViewLike(reader).is_free
     ):
         yield f"padding with {rest}", float(rest), None
     if not isinstance(reader, Structured):

@@ -16,7 +16,7 @@ from tcpx.payload.traits.masked import Masked
 from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.scatter import Scatter
-from tcpx.payload.traits.view import Padding, Shown
+from tcpx.payload.traits.view import Padding, ViewLike
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -243,7 +243,9 @@ def _has_neutral_padding(op: Tileable, dim: int, size: Dim) -> bool:
 def _pads_alike(value: Value, number: float | int | None) -> bool:
     """Whether a value can be padded with a number: not one that another number pads already, which would be kept."""
     piece, view = new.whole_piece(value.defining_op), value.defining_op
-    rest = Shown(view).rest if isinstance(view, Tileable) and piece is not None and not Shown(view).is_free else None
+    rest = (
+        ViewLike(view).rest if isinstance(view, Tileable) and piece is not None and not ViewLike(view).is_free else None
+    )
     return number is not None and rest in (None, number)
 
 
@@ -263,9 +265,9 @@ def pad_value_to(
     base = value.name.split(".")[0]
     view, piece = value.defining_op, new.whole_piece(value.defining_op)
     if isinstance(view, Tileable) and piece is not None:
-        inner, rest = view.operands[piece.operand], Shown(view).rest
-        if rest is not None and (Shown(view).is_free or free or rest == fill):
-            kept, free = fill if Shown(view).is_free else rest, Shown(view).is_free and free
+        inner, rest = view.operands[piece.operand], ViewLike(view).rest
+        if rest is not None and (ViewLike(view).is_free or free or rest == fill):
+            kept, free = fill if ViewLike(view).is_free else rest, ViewLike(view).is_free and free
             if piece.place.is_at_origin:
                 return pad_value_to(rewriter, inner, shape, kept, free, at)
             interior = [spacing - 1 for spacing in piece.spacing]

@@ -25,7 +25,7 @@ from tcpx.payload.traits.constant import Constant
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.scan import Scan
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
@@ -189,7 +189,7 @@ def _paddings(op: Structured, loop: Loop) -> Iterator[Padding]:
     """The operands that are nothing but padding in the first or last iterations."""
     for value in op.inputs:
         made, piece = value.defining_op, padding_of(value.defining_op)
-        if isinstance(made, Tileable) and (rest := Shown(made).rest) is not None and piece is not None:
+        if isinstance(made, Tileable) and (rest := ViewLike(made).rest) is not None and piece is not None:
             found = with_elements(piece, loop.var)
             if found != ALL:
                 yield Padding(made, float(rest), found.start, found.end)

@@ -25,7 +25,7 @@ from tcpx.payload.traits.lanes import Lanes
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.ragged import is_irregular
 from tcpx.payload.traits.scan import Scan
-from tcpx.payload.traits.view import Padding, Shown
+from tcpx.payload.traits.view import Padding, ViewLike
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, i1, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -146,15 +146,15 @@ def read_tiles(op: Operation) -> ReadTiles | None:
     if isinstance(inner, View):
         shown = read_tiles(inner) if new.padded_behind(op) is not None else None
         is_same = shown is not None and (
-            Shown(op).is_free
-            or Shown(inner).is_free
-            or Shown(inner).rest is None
-            or str(Shown(inner).rest) == str(Shown(op).rest)
+            ViewLike(op).is_free
+            or ViewLike(inner).is_free
+            or ViewLike(inner).rest is None
+            or str(ViewLike(inner).rest) == str(ViewLike(op).rest)
         )
         return (
             None
             if shown is None or not is_same
-            else replace(shown, rest=shown.rest if Shown(op).is_free else Shown(op).rest or 0)
+            else replace(shown, rest=shown.rest if ViewLike(op).is_free else ViewLike(op).rest or 0)
         )
     tiles: list[ReadTile] = []
     for piece in pieces:
@@ -170,7 +170,7 @@ def read_tiles(op: Operation) -> ReadTiles | None:
                 return None
         tiles.append(ReadTile(value, subset, piece.first))
     is_behind = len(tiles) == 1 and pieces[0].place.is_at_origin
-    return ReadTiles(tiles, Shown(op).rest or 0, is_behind)
+    return ReadTiles(tiles, ViewLike(op).rest or 0, is_behind)
 
 
 class Vectorizer:
@@ -397,9 +397,11 @@ class Vectorizer:
             computed = self.vectors.get(source.source)
             is_wide = computed is not None and shape_of(computed.type) == shape_of(op.result.type)
             if computed is not None and is_wide and source.subset.is_at_origin and not source.subset.dropped:
-                self.vectors[op.result] = computed if Shown(op).is_free else self._beside(op, computed, source.subset)
+                self.vectors[op.result] = (
+                    computed if ViewLike(op).is_free else self._beside(op, computed, source.subset)
+                )
                 return
-            self._read(op, self.stored(source.operands[0]), source.subset, op.value, Shown(op).is_free)
+            self._read(op, self.stored(source.operands[0]), source.subset, op.value, ViewLike(op).is_free)
             return
         if is_undefined(op.operands[0]):
             filled = new.fill(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
@@ -410,7 +412,7 @@ class Vectorizer:
         value = op.operands[0]
         is_stored = source is None or not is_in(source, self.root) or self.stays_in_memory(source)
         if value not in self.vectors and is_stored:
-            self._read(op, value, Tile.full(shape_of(value.type)), op.value, Shown(op).is_free)
+            self._read(op, value, Tile.full(shape_of(value.type)), op.value, ViewLike(op).is_free)
             return
         raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
 
@@ -556,8 +558,8 @@ class Vectorizer:
         shape, padding = shape_of(value.type), value.defining_op
         inner = new.padded_behind(padding) if value not in self.vectors else None
         if inner is not None and isinstance(padding, Tileable):
-            value, fill = inner, Shown(padding).rest or 0
-            if outside is not None and not Shown(padding).is_free and outside != fill:
+            value, fill = inner, ViewLike(padding).rest or 0
+            if outside is not None and not ViewLike(padding).is_free and outside != fill:
                 raise self.refuse(op, f"a table padded with {outside}, what an index outside reads", str(fill))
         part, subset = value.defining_op, Tile.full(shape_of(value.type))
         if value not in self.vectors and isinstance(part, Materialize) and not part.subset.dropped:

@@ -140,8 +140,8 @@ MUTANTS: Final = (
     Mutant(
         "pack: padding of a tile is not 0",
         "transform/filling.py",
-        "tile = made(new.pad(tile, shape, rest, free=Shown(current.pad).is_free))",
-        "tile = made(new.pad(tile, shape, 1, free=Shown(current.pad).is_free))",
+        "tile = made(new.pad(tile, shape, rest, free=ViewLike(current.pad).is_free))",
+        "tile = made(new.pad(tile, shape, 1, free=ViewLike(current.pad).is_free))",
         _op("pack"),
     ),
     Mutant(
@@ -189,14 +189,14 @@ MUTANTS: Final = (
     Mutant(
         "vectorize: the fill of masked lanes is lost",
         "transform/vectorization.py",
-        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, Shown(op).is_free)",
-        "self._read(op, self.stored(source.operands[0]), source.subset, 0, Shown(op).is_free)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, ViewLike(op).is_free)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, 0, ViewLike(op).is_free)",
         _op("vectorize"),
     ),
     Mutant(
         "vectorize: all padding may hold anything",
         "transform/vectorization.py",
-        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, Shown(op).is_free)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, ViewLike(op).is_free)",
         "self._read(op, self.stored(source.operands[0]), source.subset, op.value, True)",
         _op("vectorize"),
     ),

@@ -24,10 +24,7 @@ from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Cast, Max, Min, Mul, Sub
 from tcpx.payload.ops.select import Less, Select
 from tcpx.payload.sizes import Dim, Symbol
-from tcpx.payload.traits.positions import positions_read
-from tcpx.payload.traits.ragged import ragged_dims
 from tcpx.payload.traits.reduction import Reduction
-from tcpx.payload.traits.scan import Scan
 from tcpx.payload.types import f32, si32
 
 PARALLEL, REDUCTION, SEQUENTIAL = IteratorKind.PARALLEL, IteratorKind.REDUCTION, IteratorKind.SEQUENTIAL
@@ -269,10 +266,9 @@ class Drawn(Structured):
         return {"constants": tuple(held.values())}
 
     def positions(self) -> tuple[Position, ...]:
-        origins = self.starts or (0,) * len(positions_read(self.drawn))
+        origins = self.starts or (0,) * len(self.drawn.positions)
         return tuple(
-            Position(e.expression(e.constant), si32, o)
-            for e, o in zip(positions_read(self.drawn), origins, strict=True)
+            Position(e.expression(e.constant), si32, o) for e, o in zip(self.drawn.positions, origins, strict=True)
         )
 
     @property
@@ -281,29 +277,29 @@ class Drawn(Structured):
 
     @property
     def is_commutative(self) -> bool:
-        return Reduction(self.drawn).is_commutative
+        return self.drawn.is_commutative
 
     def ragged(self) -> Mapping[str, Ragged]:
-        if ragged_dims(self.drawn) is None:
+        if self.drawn.ragged is None:
             return {}
-        name, first, end = ragged_dims(self.drawn)
+        name, first, end = self.drawn.ragged
         return {name: Ragged(first, end, *self.begins)}
 
     def ragged_from(self, origins: Mapping[str, Dim]) -> Mapping[str, Attribute]:
         return {"begins": tuple(origins.values())}
 
     def neutrals(self) -> tuple[float | int, ...] | None:
-        if Reduction.of(self.drawn) is None:
+        if not self.drawn.reduces:
             return None
         return self._neutrals()
 
     def neutral(self) -> float | int | None:
-        return self._neutrals()[0] if Reduction.of(self.drawn) is not None else None
+        return self._neutrals()[0] if self.drawn.reduces else None
 
     def _neutrals(self) -> tuple[float | int, ...]:
         dtype, combiner = self.acc_types[0], self.drawn.combiner
         number = {"add": 0, "max": dtype.minimum, "min": dtype.maximum}
-        if Scan.of(self.drawn) is not None:
+        if self.drawn.is_sequential:
             return (0,) * len(self.results)
         tuples = {"largest": (dtype.minimum, dtype.maximum), "last": (0, 0), "affine": (1, 0)}
         return tuples[combiner] if combiner in tuples else tuple(number[c] for c in combiner.split())
@@ -335,7 +331,7 @@ class Drawn(Structured):
         for x in args[len(self.drawn.operands) :]:
             numbers.append(x if dtype is si32 else build(Cast.of(x, dtype)))
         made = tuple(_build(build, body, numbers) for body in self.drawn.bodies)
-        if Scan.of(self.drawn) is not None:
+        if self.drawn.is_sequential:
             place = next(k for k in range(len(self.results)) if Reduction(self).has_accumulator(k))
             return tuple(self.combine(build, accumulators[place], made[0]) for _ in self.results)
         return self.joined(build, accumulators, made) if accumulators else made
@@ -407,16 +403,16 @@ def run(op: Drawn, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array
             if e.element is None and e.dim is not None:
                 extents.setdefault(e.dim, extent)
     extents |= dict(zip(drawn.declared, map(evaluation.size, op.size), strict=True))
-    origins = [evaluation.size(o) for o in op.starts] or [0] * len(positions_read(drawn))
+    origins = [evaluation.size(o) for o in op.starts] or [0] * len(drawn.positions)
     begin = evaluation.size(op.begins[0]) if op.begins else 0
     if inits:
         made = [x.astype(object) for x in inits]
-    elif Reduction.of(drawn) is not None:
+    elif drawn.reduces:
         made = [np.full(shape, n, object) for shape, n in zip(shapes, op._neutrals(), strict=True)]
     else:
         made = [np.zeros(shape, object) for shape in shapes]
     carried = None
-    if Scan.of(drawn) is not None:
+    if drawn.is_sequential:
         carried = next(k for k, m in enumerate(drawn.results) if "s" not in {e.dim for e in m})
 
     def read(k: int, point: Mapping[str, int], elements: Sequence[int]) -> int:
@@ -430,12 +426,12 @@ def run(op: Drawn, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array
     for values in product(*(range(extents[name]) for name in names)):
         point = dict(zip(names, values, strict=True))
         elements = [read(k, point, ()) if o.holds != "numbers" else 0 for k, o in enumerate(drawn.operands)]
-        if ragged_dims(drawn) is not None:
-            name, first, end = ragged_dims(drawn)
+        if drawn.ragged is not None:
+            name, first, end = drawn.ragged
             if not elements[first] <= point[name] + begin < elements[end]:
                 continue
         numbers = [read(k, point, elements) for k, o in enumerate(drawn.operands) if o.holds == "numbers"]
-        numbers += [e.at(point, e.constant, ()) + o for e, o in zip(positions_read(drawn), origins, strict=True)]
+        numbers += [e.at(point, e.constant, ()) + o for e, o in zip(drawn.positions, origins, strict=True)]
         given = [_number(body, numbers) for body in drawn.bodies]
         places: list[tuple[int, ...]] = []
         for entries, shape in zip(drawn.results, shapes, strict=True):
@@ -446,7 +442,7 @@ def run(op: Drawn, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array
         if carried is not None:
             new = _simple(drawn.combiner, made[carried][places[carried]], given[0])
             given = [new] * len(made)
-        elif Reduction.of(drawn) is not None:
+        elif drawn.reduces:
             given = _join(drawn.combiner, [m[place] for m, place in zip(made, places, strict=True)], given)
         for m, place, number in zip(made, places, given, strict=True):
             m[place] = number

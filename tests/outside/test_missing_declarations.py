@@ -49,7 +49,7 @@ LEFT_OUT: tuple[tuple[type[Operation], Ask, str], ...] = (
     (Tileable, lambda op: op.on_tiles(op.operands, (4,)), "the operation cannot be rebuilt on tiles"),
     (Structured, lambda op: op.maps(), "the operation declares no indexing maps"),
     (Structured, lambda op: op.result_map(), "the operation declares no result map"),
-    (Structured, lambda op: Reduction(op).combine(None, None, None), "the operation does not reduce"),
+    (Structured, lambda op: Reduction(op).combine(*[op] * 3), "the operation does not reduce"),
     (
         Structured,
         lambda op: RaggedDims(op).ragged_from({"k": 3}),

@@ -15,7 +15,6 @@ from tcpx.payload.fields import (
     TextAttribute,
 )
 from tcpx.payload.ir import Operation, register
-from tcpx.payload.traits.view import Shown
 
 
 class Strong:
@@ -62,7 +61,7 @@ def test_fields_are_read() -> None:
     op = module("test.declared", 'taps = 5, lengths = [1, 2], mode = "fancy", free = true').main.body.ops[0]
     assert isinstance(op, Declared)
     assert (op.source.name, op.weights.name, op.init) == ("x", "w", None)
-    assert (op.taps, op.sizes, op.mode, op.label, Shown(op).is_free) == (5, (1, 2), "fancy", "none", True)
+    assert (op.taps, op.sizes, op.mode, op.label, op.is_free) == (5, (1, 2), "fancy", "none", True)
 
 
 def test_a_derived_class_has_the_fields_of_all_its_bases() -> None:
@@ -100,7 +99,7 @@ def test_a_flag_that_is_false_is_left_out() -> None:
     assert text == module("test.declared", "taps = 1, lengths = [1]").text()
     op = tcpx.parse(text).main.body.ops[0]
     assert isinstance(op, Declared)
-    assert Shown(op).is_free is False
+    assert op.is_free is False
 
 
 def test_an_attribute_that_is_missing() -> None:

@@ -44,8 +44,9 @@ def _arity(cls: type[Elementwise]) -> int:
 
 @pytest.mark.parametrize("cls", _classes("homomorphism"), ids=lambda cls: cls.opcode)
 def test_homomorphisms(cls: type[Elementwise]) -> None:
-    assert algebra(cls).homomorphism is not None
-    first, second = algebra(cls).homomorphism
+    homomorphism = algebra(cls).homomorphism
+    assert homomorphism is not None
+    first, second = homomorphism
     a, b = _numbers(_arity(cls)), _numbers(2 * _arity(cls))[_arity(cls) :]
     together = _value(cls, *(_combined(first, x, y) for x, y in zip(a, b, strict=True)))
     np.testing.assert_allclose(together, _combined(second, _value(cls, *a), _value(cls, *b)), rtol=1e-13)

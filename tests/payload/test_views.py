@@ -17,7 +17,7 @@ from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.parser import parse
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import shape_of
 
 Array = npt.NDArray[np.generic]
@@ -86,11 +86,11 @@ def test_a_tile_shows_its_pieces_and_the_rest(name: str) -> None:
         first = [draw.randint(0, n) for n in whole.shape]
         sizes = [draw.randint(0, n - o) for n, o in zip(whole.shape, first, strict=True)]
         tile = Tile(tuple(first), tuple(sizes))
-        pieces = Shown(op).pieces(tile)
+        pieces = ViewLike(op).pieces(tile)
         if pieces is None:
             continue
         answered += 1
-        made = np.full(sizes, -77.0 if Shown(op).rest is None else Shown(op).rest, np.float32)
+        made = np.full(sizes, -77.0 if ViewLike(op).rest is None else ViewLike(op).rest, np.float32)
         for piece in pieces:
             part = evaluation.select(given[op.operands[piece.operand]], piece.tile).transpose(piece.permutation)
             assert part.size == 0 or piece.place.sizes == piece.shape
@@ -105,10 +105,10 @@ def test_a_tile_shows_its_pieces_and_the_rest(name: str) -> None:
 def test_a_reshape_says_which_tiles_are_tiles() -> None:
     op, _ = view_of("tcp.reshape(%x)", "tensor<24xf32>")
     assert shape_of(op.result.type) == (24,)
-    assert Shown(op).pieces(Tile((6,), (12,))) is not None
-    assert Shown(op).pieces(Tile((3,), (3,))) is not None
-    assert Shown(op).pieces(Tile((4,), (4,))) is None
-    assert Shown(op).pieces(Tile((0,), (7,))) is None
+    assert ViewLike(op).pieces(Tile((6,), (12,))) is not None
+    assert ViewLike(op).pieces(Tile((3,), (3,))) is not None
+    assert ViewLike(op).pieces(Tile((4,), (4,))) is None
+    assert ViewLike(op).pieces(Tile((0,), (7,))) is None
 
 
 @pytest.mark.parametrize(

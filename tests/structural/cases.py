@@ -71,7 +71,8 @@ def columns(module: Module) -> Mapping[str, str]:
         return found
     its = [it for it in v.iterators() if it.kind is not IteratorKind.WHOLE]
     parallel = [it.name for it in its if it.kind is IteratorKind.PARALLEL]
-    cut = [it.name for it in its] if Reduction(v).neutrals() is not None else parallel
+    reduces = isinstance(v, Structured) and Reduction(v).neutrals() is not None
+    cut = [it.name for it in its] if reduces else parallel
     last, sizes = f"a{len(cut) - 1}", [3, 5, 2, 3]
     loops = ", ".join(f"a{k}" for k in range(len(cut)))
     tiles = ", ".join(f"{name}: {size}" for name, size in zip(cut, sizes, strict=False))

@@ -92,11 +92,11 @@ def peak(func: FuncOp, sizes: dict[str, int], threads: int) -> int:
             end = max((_end(user, op, places) for user in _users(op.result) if user in places), default=place)
             change[place] += size * _copies(op, threads)
             change[end + 1] -= size * _copies(op, threads)
-        elif Calling(op).callee is not None:
+        elif (callee := Calling(op).callee) is not None:
             inner = {
                 symbol.name: evaluate(upper_expression(size), sizes) for symbol, size in Calling(op).binding.items()
             }
-            needed = peak(Calling(op).callee, inner, threads) * _copies(op, threads)
+            needed = peak(callee, inner, threads) * _copies(op, threads)
             change[place] += needed
             change[place + 1] -= needed
     live, most = 0, 0

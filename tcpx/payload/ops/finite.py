@@ -10,7 +10,7 @@ from tcpx.payload.ops.movement import Fill, Movement
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.ops.views import View
 from tcpx.payload.traits.constant import Constant
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import dtype_of
 
 
@@ -32,7 +32,7 @@ def is_finite(value: Value) -> bool:
     if isinstance(op, Read):
         return isfinite(op.value) and is_finite(op.source)
     if isinstance(op, View | Movement) and op.operands:
-        rest = Shown(op).rest
+        rest = ViewLike(op).rest
         return (rest is None or isfinite(rest)) and all(map(is_finite, op.operands))
     number = op.literal if isinstance(op, Fill) else Constant(op).number
     return isinstance(number, int | float) and isfinite(number)

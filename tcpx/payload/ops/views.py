@@ -27,7 +27,7 @@ from tcpx.payload.sizes import (
     to_text,
 )
 from tcpx.payload.subsets import Tile
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.payload.value_ranges import beside, union
 from tcpx.plurals import counted
@@ -74,7 +74,7 @@ class View(Tileable):
 
     def _shown(self, box: Box) -> Sequence[Piece]:
         """What a box of the result shows."""
-        found = Shown(self).pieces(self.result_tile(box))
+        found = ViewLike(self).pieces(self.result_tile(box))
         if found is None:
             raise self.error(
                 "this tile of it shows no tile of its operand",
@@ -99,7 +99,7 @@ class View(Tileable):
 
     def moves(self) -> Sequence[Move]:
         """The pieces of all of the result, where they are as they lie in an operand."""
-        found = Shown(self).pieces(Tile.full(shape_of(self.result.type)))
+        found = ViewLike(self).pieces(Tile.full(shape_of(self.result.type)))
         return [
             Move(MoveKind.PIECE, piece.operand, self.result, piece.place, self._part(piece))
             for piece in found or ()
@@ -109,7 +109,7 @@ class View(Tileable):
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         """That of the operands, and of `rest`; which adds nothing to those that begin at it if there are any."""
         has_elements = all(is_less_equal(1, n) is True for value in self.operands for n in shape_of(value.type))
-        return beside(union(map(of, self.operands)), Shown(self).rest, has_elements)
+        return beside(union(map(of, self.operands)), ViewLike(self).rest, has_elements)
 
     def _part(self, piece: Piece) -> Tile | None:
         """The tile of the operand that a piece is; None of all of it."""
@@ -128,7 +128,7 @@ class View(Tileable):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         shape = evaluation.shape(self.result.type)
-        made = np.full(shape, 0 if Shown(self).rest is None else Shown(self).rest).astype(args[0].dtype)
+        made = np.full(shape, 0 if ViewLike(self).rest is None else ViewLike(self).rest).astype(args[0].dtype)
         for piece in self._shown(Box.at_origin(shape_of(self.result.type))):
             part = evaluation.select(args[piece.operand], piece.tile).transpose(piece.permutation)
             sizes = [evaluation.extent(d) for d in piece.shape]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tcpx.payload.interfaces import Tileable
 
 
-class Shown(Trait["Tileable"]):
+class ViewLike(Trait["Tileable"]):
     """A view: elements of the result are elements of operands, or `rest`."""
 
     __slots__ = ()

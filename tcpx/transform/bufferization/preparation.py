@@ -10,7 +10,7 @@ from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.call import Calling
-from tcpx.payload.traits.view import Shown
+from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import BufferType, TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform import new
 from tcpx.transform.bufferization.program_order import operations
@@ -105,7 +105,7 @@ def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     """The transpose of a padded value is the padded transpose: what is written lies in its last place already."""
     padded = op.operands[0].defining_op if op.is_movement and len(op.operands) == 1 else None
     piece = new.whole_piece(padded)
-    rest = Shown(padded).rest if isinstance(padded, Tileable) else None
+    rest = ViewLike(padded).rest if isinstance(padded, Tileable) else None
     if not isinstance(padded, Tileable) or piece is None or rest is None or len(padded.result.uses) != 1:
         return
     if not isinstance(op.result.type, TensorType):

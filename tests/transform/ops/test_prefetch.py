@@ -114,7 +114,8 @@ def test_shared_by_the_iterations_of_a_loop() -> None:
 
 def turns_of(found: Prefetch) -> str | None:
     """When an iteration asks, if it does not always."""
-    return str(parent_op(found).predicate) if isinstance(parent_op(found), If) else None
+    parent = parent_op(found)
+    return str(parent.predicate) if isinstance(parent, If) else None
 
 
 ASKS = STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)"
