@@ -129,7 +129,9 @@ class Context:
             return True
         if self._implies(asked.negate()):
             return False
-        return True if self._follows(asked) else None
+        if self._follows(asked):
+            return True
+        return False if self._follows(asked.negate()) else None
 
     def _excludes(self, comparison: Comparison) -> bool:
         return comparison.decide(self.names) is False or self._implies(comparison.negate())

@@ -3,7 +3,8 @@
 The proofs of `bounds.py` bound one size; these combine conditions. Each product of atoms is an unknown. Unknowns are
 eliminated as by Fourier and Motzkin (Schrijver, Theory of Linear and Integer Programming, 12.2), after what an unknown
 is has been said by conditions, too: a maximum is at least its arguments, and one of them. The latter is decided by
-cases. The work is capped; beyond the cap nothing is proved, never something wrong.
+cases. Equations are eliminated before, over the integers (Pugh, The Omega Test, 1991, 2.2). The work is capped; beyond
+the cap nothing is proved, never something wrong.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from math import gcd
 from typing import Final
 
 from tcpx.payload.sizes.arithmetic import floordiv
-from tcpx.payload.sizes.bounds import lower_bound, upper_bound
+from tcpx.payload.sizes.bounds import known_divisor, lower_bound, upper_bound
 from tcpx.payload.sizes.expressions import (
     CeilDiv,
     Dim,
@@ -91,9 +92,10 @@ def _bounds(unknown: Monomial) -> Iterator[Dim]:
     match unknown:
         case (Extremum(args=args) as extremum,):
             yield from (size - arg if isinstance(extremum, Max) else arg - size for arg in args)
-        case (Var(lower=lower, upper=upper),):
+        case (Var(lower=lower, upper=upper, step=step),):
             yield size - lower
             yield upper - 1 - size
+            yield from _in_steps(size - lower, step)
         case (FloorDiv(lhs=lhs, rhs=int() as rhs),):
             yield lhs - rhs * size
             yield rhs * size + (rhs - 1) - lhs
@@ -113,6 +115,15 @@ def _bounds(unknown: Monomial) -> Iterator[Dim]:
             lower, upper = lower_bound(size), upper_bound(size)
             yield from () if lower is None else (size - lower,)
             yield from () if upper is None else (upper - size,)
+            yield from _in_steps(size, known_divisor(size))
+
+
+def _in_steps(size: Dim, step: Dim) -> Sequence[Dim]:
+    """Sizes that are at least 0 where another one is a multiple of a number."""
+    if not isinstance(step, int) or step == 1:
+        return ()
+    rest = size - step * FloorDiv(size, step).size()
+    return rest, -rest
 
 
 def _at_end(size: Dim, is_last: bool) -> Dim:
@@ -134,7 +145,7 @@ Rows = dict[tuple[Term, ...], int]
 
 def _are_infeasible(sizes: Sequence[Dim]) -> bool:
     """Whether sizes are nowhere all at least 0, each unknown being any integer."""
-    rows = _tightest(sizes)
+    rows = _without_equations(_tightest(sizes))
     while rows and len(rows) <= MOST_ROWS:
         below: dict[Monomial, list[Size]] = {}
         above: dict[Monomial, list[Size]] = {}
@@ -147,6 +158,30 @@ def _are_infeasible(sizes: Sequence[Dim]) -> bool:
         sums = (_without(unknown, a, b) for a in below.get(unknown, ()) for b in above.get(unknown, ()))
         rows = _tightest([*rest, *sums])
     return rows is None
+
+
+def _without_equations(rows: Rows | None) -> Rows | None:
+    """Rows that are satisfied by integers where these are, without two that say together that a sum is 0; None if that
+    is seen to be impossible.
+
+    An unknown with a coefficient of 1 is what the others say. Else it stands for itself with whole multiples of the
+    others added, by which the coefficients become smaller, as in Euclid's algorithm.
+    """
+    while rows and (equation := _equation(rows)) is not None:
+        unknown, divisor = min(equation.terms, key=lambda term: abs(term[1]))
+        parts = {other: -(c // divisor) for other, c in equation.terms if other != unknown}
+        rest = make(parts, -(equation.constant // divisor))
+        value = rest if abs(divisor) == 1 else make({unknown: 1}, 0) + rest
+        rows = _tightest(_replaced(Size(terms, constant), unknown, value) for terms, constant in rows.items())
+    return rows
+
+
+def _equation(rows: Rows) -> Size | None:
+    """A sum that is 0 since neither it nor its opposite is below 0."""
+    for terms, constant in rows.items():
+        if rows.get(tuple([(unknown, -c) for unknown, c in terms])) == -constant:
+            return Size(terms, constant)
+    return None
 
 
 def _growth(below: int, above: int) -> int:
