@@ -167,7 +167,7 @@ def _without_equations(rows: Rows | None) -> Rows | None:
     An unknown with a coefficient of 1 is what the others say. Else it stands for itself with whole multiples of the
     others added, by which the coefficients become smaller, as in Euclid's algorithm.
     """
-    while rows and (equation := _equation(rows)) is not None:
+    while rows and len(rows) <= MOST_ROWS and (equation := _equation(rows)) is not None:
         unknown, divisor = min(equation.terms, key=lambda term: abs(term[1]))
         parts = {other: -(c // divisor) for other, c in equation.terms if other != unknown}
         rest = make(parts, -(equation.constant // divisor))
