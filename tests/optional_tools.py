@@ -93,6 +93,7 @@ TORCH = _package("torch")
 JAX = _package("jax")
 SAFETENSORS = _package("safetensors")
 ONNXRUNTIME = _package("onnxruntime")
+ISLPY = _package("islpy")
 ONNXSCRIPT = _package("onnxscript")
 TRANSFORMERS = _package("transformers")
 MINILM = OptionalTool(
@@ -117,6 +118,7 @@ TOOLS = (
         TORCH,
         JAX,
         SAFETENSORS,
+        ISLPY,
         ONNXRUNTIME,
         ONNXSCRIPT,
         TRANSFORMERS,

@@ -9,7 +9,7 @@ is its range, with `~4` if it is a multiple of 4. A loop variable is `loop(lower
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Final, Literal
@@ -36,7 +36,7 @@ from tcpx.payload.sizes.questions import NO_NAMES, Names
 Bound = Literal["lower", "upper", "divisor"]
 Answer = bool | int | None
 
-RELATIONS: Final[Sequence[Relation]] = ("==", "!=", "<", "<=", ">", ">=")
+_RELATIONS: Final[Mapping[str, Relation]] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CALLS: Final = {"floordiv": FloorDiv, "ceildiv": CeilDiv, "mod": Mod, "min": Min, "max": Max}
 _WORDS: Final = {kind: word for word, kind in _CALLS.items()}
 _COMPARISON: Final = re.compile(r"(.+?)(==|!=|<=|>=|<|>)(.+)")
@@ -182,7 +182,7 @@ def _comparison(text: str, atoms: dict[str, Atom]) -> Comparison:
     found = _COMPARISON.fullmatch(text)
     assert found is not None, text
     lhs, op, rhs = found.groups()
-    return Comparison(op, _size(lhs, atoms), _size(rhs, atoms))
+    return Comparison(_RELATIONS[op], _size(lhs, atoms), _size(rhs, atoms))
 
 
 _TERM: Final = re.compile(r"[+-]?[^+-]+")
