@@ -8,12 +8,11 @@ from typing import cast
 
 import numpy as np
 
+from tcpx.assignment import Assignment, ParamValue
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.installed import LIBRARY
-from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
+from tcpx.interp import Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.engine import check_threads
-from tcpx.interp.knobs import overrides_of
-from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.judging import Original, run_and_judge
 from tcpx.loading import PayloadLike, load, module_of
@@ -94,7 +93,7 @@ def check(
         return () if module is None else _findings(module_of(module))
     program = program_of(schedule)
     if module is None:
-        return (*check_program(program), *unknown_params(program, params))
+        return (*check_program(program), *Assignment.of(params).unknown(program))
     chosen = load_target(target)
     return check_schedule(copy_module(module), program, chosen, threads=threads, params=params)
 
@@ -181,7 +180,7 @@ class CompileRequest:
 def _check_request(request: CompileRequest, threads: int) -> None:
     """Raise the errors of arguments that are wrong by themselves: a kernel from the cache is not looked up by them."""
     check_threads(threads)
-    overrides_of(request.params)
+    Assignment.of(request.params)
     name = cast("object", request.name)
     if name is not None and not isinstance(name, str):
         raise ArgumentError(Diagnostic("this is no name", required="a string", found=python_type_of(name)))

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tcpx.api import apply_schedule, program_or_default
+from tcpx.assignment import ParamValue
 from tcpx.installed import LIBRARY
-from tcpx.interp import KnobUse, ParamValue
+from tcpx.interp import KnobUse
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import Diagnostic, Direction, Location, ScheduleError
-from tcpx.records import frozen
 from tcpx.source import emit
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
@@ -62,33 +62,14 @@ def freeze(
     return text
 
 
-@frozen
-class _Values:
-    """The values of one declaration, by the use."""
-
-    uses: tuple[KnobUse, ...]
-
-    def expression(self, at: Location, subject: str) -> ast.Expression:
-        """The value; where uses differ, chosen by the name of the op they are about."""
-        named = [(_subject_of(use, self.uses), use.value) for use in self.uses]
-        value = _literal(named[-1][1], at)
-        for name, held in reversed(named[:-1]):
-            if held == named[-1][1]:
-                continue
-            value = ast.Conditional(_is_named(subject, name, at), _literal(held, at), value, location=at)
-        return value
-
-
 class Frozen:
     """A program with these values of its knobs; `suffix` goes behind the names of all that it declares."""
 
     def __init__(self, program: Program, uses: Sequence[KnobUse], folder: Path, suffix: str = "") -> None:
         self._program, self._folder, self._suffix = program, folder, suffix
-        self._values: dict[Place, _Values] = {}
+        self._uses: dict[Place, list[KnobUse]] = {}
         for use in uses:
-            place = _place(use.location)
-            known = self._values[place].uses if place in self._values else ()
-            self._values[place] = _Values((*known, use))
+            self._uses.setdefault(_place(use.location), []).append(use)
         self._names: dict[tuple[int, str], str] = {}
         taken = _local_names(program)
         for unit in program.units:
@@ -131,10 +112,10 @@ class Frozen:
 
         def change(node: object) -> object:
             match node:
-                case ast.Knob() if _place(node.location) in self._values:
-                    value = self._values[_place(node.location)].expression(node.location, subject)
+                case ast.Knob() if _place(node.location) in self._uses:
+                    value = _value(self._uses[_place(node.location)], node.location, subject)
                     return ast.Let((node.name,), value, trivia=node.trivia, location=node.location)
-                case ast.Tune() if _place(node.location) in self._values:
+                case ast.Tune() if _place(node.location) in self._uses:
                     return self._chosen(node, subject)
                 case ast.Call(function=ast.Attribute(name="is_a"), arguments=(asked,)):
                     return replace(node, arguments=(replace(asked, value=self._renamed(asked.value, unit, needed)),))
@@ -155,7 +136,7 @@ class Frozen:
 
     def _chosen(self, tune: ast.Tune, subject: str) -> ast.If:
         """The block that runs; where uses differ, chosen by the name of the op they are about."""
-        uses = self._values[_place(tune.location)].uses
+        uses = self._uses[_place(tune.location)]
         at = tune.location
         branches: list[ast.Branch] = []
         if tune.default is not None and len({use.value for use in uses}) > 1 and not any(u.overridden for u in uses):
@@ -189,6 +170,16 @@ class Frozen:
             made = self._frozen(held, unit, needed)
             needed[own] = replace(made, name=own)
         return own
+
+
+def _value(uses: Sequence[KnobUse], at: Location, subject: str) -> ast.Expression:
+    """The value of a knob; where uses differ, chosen by the name of the op they are about."""
+    value = _literal(uses[-1].value, at)
+    for use in reversed(uses[:-1]):
+        if use.value != uses[-1].value:
+            asked = _is_named(subject, _subject_of(use, uses), at)
+            value = ast.Conditional(asked, _literal(use.value, at), value, location=at)
+    return value
 
 
 def _without_unread(item: ast.Node, made: Any, unit: Unit) -> Any:  # noqa: ANN401 - any declaration

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Final
 
+from tcpx.assignment import Assignment
+from tcpx.interp import Run
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, TcpxError
 from tcpx.payload.ir import Module
@@ -47,9 +50,8 @@ class Compilation:
         function what they reached then; by the keys of functions."""
         fitting = {held.setting.payload: held for held in known if held.function and self._is_beside(held)}
         while fitting:
-            values = values_by_function(fitting)
-            with scheduled(self.copy, self.program, self.target, self.wanted.threads, recorded=values) as run:
-                called = {use.place.partition(":")[0] for use in run.knobs if use.overridden and use.place}
+            with self._scheduled(fitting.values()) as run:
+                called = {use.function for use in run.set_in_functions}
                 fitting = {key: held for key, held in fitting.items() if key in called}
                 stale = [
                     key
@@ -66,10 +68,9 @@ class Compilation:
         fitting = self.functions(known)
         if not fitting:
             return None
-        values = values_by_function(fitting)
-        with scheduled(self.copy, self.program, self.target, self.wanted.threads, recorded=values) as run:
-            uses = [use for use in run.knobs if use.overridden and use.place]
-            parts = {use.path.partition(":")[0].removeprefix("@"): use.place.partition(":")[0] for use in uses}
+        with self._scheduled(fitting.values()) as run:
+            uses = run.set_in_functions
+            parts = {use.path.partition(":")[0].removeprefix("@"): use.function for use in uses}
             params = dict(use.param(use.path) for use in uses)
         told = {name: f"@{fitting[key].function} ({key})" for name, key in parts.items()}
         told_of = {"functions": ", ".join(f"@{name} has the record of {of}" for name, of in told.items())}
@@ -88,6 +89,10 @@ class Compilation:
             )
         )
 
+    def _scheduled(self, records: Iterable[TunedRecord]) -> AbstractContextManager[Run]:
+        values = Assignment.merged(held.values for held in records)
+        return scheduled(self.copy, self.program, self.target, self.wanted.threads, values)
+
     def _is_beside(self, record: TunedRecord) -> bool:
         """Whether all but the payload and the schedule is the same."""
         held, wanted = asdict(record.setting), asdict(self.wanted)
@@ -99,9 +104,7 @@ class Compilation:
         if record.text == self.wanted.schedule:
             return record.setting.schedule
         try:
-            with scheduled(
-                self.copy, self.program, self.target, self.wanted.threads, params=record.params, recorded={}
-            ) as run:
+            with self._scheduled([record]) as run:
                 return reached_hash(self.program, run.trace.used)
         except TcpxError:
             return ""
@@ -127,8 +130,7 @@ class Compilation:
     def _of_schedule(self, record: TunedRecord) -> str:
         was = record.setting.schedule
         if record.function:
-            values = values_by_function({record.setting.payload: record})
-            with scheduled(self.copy, self.program, self.target, self.wanted.threads, recorded=values) as run:
+            with self._scheduled([record]) as run:
                 is_called = record.setting.payload in run.trace.used_in
             return f"what @{record.function} reached of the schedule and its imports has changed since" * is_called
         if record.setting.payload != self.wanted.payload:
@@ -144,11 +146,6 @@ class Compilation:
             return [f"the payload of the record cannot be read: {error.diagnostic.message}"]
         found = [str(difference) for difference in structural_differences(expected, self.module.main)]
         return [*found[:SHOWN], *([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])]
-
-
-def values_by_function(records: Mapping[str, TunedRecord]) -> dict[str, int | float | bool | str]:
-    """The values of records of functions, by the keys of these, as a run takes them."""
-    return {f"{key}:{path}": value for key, held in records.items() for path, value in held.params.items()}
 
 
 def matching_record(

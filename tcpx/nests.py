@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from tcpx.interp import KnobUse, ParamValue, Run
+from tcpx.assignment import Assignment, ParamValue
+from tcpx.interp import KnobUse, Run
 from tcpx.module_copies import copy_module
-from tcpx.parts import CameUp, Part, Parts, Sizes, calls_of, key_of
+from tcpx.parts import CameUp, Part, Parts, Sizes, calls_of
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.ir import FuncOp, Module, Operation
 from tcpx.payload.ops.call import Call
@@ -55,24 +56,16 @@ class Nests:
         return frozenset(path for nest in self.nests for path in nest.paths)
 
     @staticmethod
-    def of(
-        parts: Parts,
-        sizes: Sequence[Mapping[str, int]],
-        recorded: Mapping[str, ParamValue],
-        own: Mapping[str, ParamValue],
-    ) -> Nests:
-        """The nests that have knobs, where the payload is called with these sizes, functions have the recorded values,
-        and the payload's own knobs their `own`."""
-        uses = {use.path: use for use in parts.run.knobs if not key_of(use)}
+    def of(parts: Parts, sizes: Sequence[Mapping[str, int]], values: Assignment) -> Nests:
+        """The nests that have knobs, where the payload is called with these sizes, and knobs have these values."""
+        uses = {use.path: use for use in parts.run.knobs if not use.function}
         cut = _Cut.of(parts) if uses else None
         found: list[Nest] = []
         number_of: dict[str, int] = {}
         for equal in cut.equal() if cut is not None else ():
             nest = _alone(parts, equal, sizes, uses)
             made = (
-                [nest]
-                if nest is not None
-                else [_in_payload(parts, one, sizes, uses, recorded, own) for one in equal.each()]
+                [nest] if nest is not None else [_in_payload(parts, one, sizes, uses, values) for one in equal.each()]
             )
             for held in made:
                 if held is not None:
@@ -200,11 +193,11 @@ def _alone(parts: Parts, equal: _Equal, sizes: Sequence[Mapping[str, int]], uses
         run = parts.run_over(payload)
     except TcpxError:
         return None
-    own = [use for use in run.knobs if key_of(use)]
+    own = [use for use in run.knobs if use.function]
     renames = equal.renames(payload.main.name)
     pairs = [(use, _renamed(use.path, names)) for use in own for names in renames]
     is_same = all(path in uses and _alike(use, uses[path]) for use, path in pairs)
-    keys = {key_of(use) for use in own}
+    keys = {use.function for use in own}
     if not is_same or len(keys) != 1 or not all(use.path.startswith(f"@{func.name}:") for use in own):
         return None
     labels = tuple(f"{SIGN}{held.body.ops[-2].name}" for held in equal.funcs)
@@ -218,15 +211,14 @@ def _in_payload(
     equal: _Equal,
     sizes: Sequence[Mapping[str, int]],
     uses: Mapping[str, KnobUse],
-    recorded: Mapping[str, ParamValue],
-    own: Mapping[str, ParamValue],
+    values: Assignment,
 ) -> Nest | None:
     """A nest where it is, with the rest of the payload as it is; None where it has no knobs."""
     (func,) = equal.funcs
     paths = frozenset(path for path in uses if _leads_through(path, equal.ops))
     if not paths:
         return None
-    part = parts.within((f"{SIGN}{func.body.ops[-2].name}",), paths, sizes, recorded, own)
+    part = parts.within((f"{SIGN}{func.body.ops[-2].name}",), paths, sizes, values)
     return Nest(part, (), paths, equal.ops)
 
 

@@ -11,8 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from tcpx.assignment import Assignment, ParamValue, in_any_function
 from tcpx.costs.work import asked_for
-from tcpx.interp import CalledFunctions, KnobUse, ParamValue, Run, TraceEntry, run_schedule
+from tcpx.interp import CalledFunctions, KnobUse, Run, TraceEntry, run_schedule
 from tcpx.module_copies import copy_module
 from tcpx.payload.contraction import CONTRACT, may_contract
 from tcpx.payload.diagnostics import TcpxError
@@ -141,7 +142,7 @@ class Parts:
             target,
             threads=threads,
             params=params,
-            recorded={},
+            by_function=True,
             on_step=after,
         )
         called = run.functions or CalledFunctions(copy)
@@ -157,18 +158,17 @@ class Parts:
         self,
         key: str,
         sizes: Sequence[Mapping[str, int]],
-        recorded: Mapping[str, ParamValue],
-        own: Mapping[str, ParamValue],
+        values: Assignment,
     ) -> Part:
-        """What a function is tuned in, where the payload is called with these sizes, other functions have the recorded
-        values, and the payload's own knobs their `own`."""
+        """What a function is tuned in, where the payload is called with these sizes, and other functions and the
+        payload's own knobs have these values."""
         origin = self.called.at(key).name
         if origin in self.functions:
             for inlined in (False, True):
-                found = self._alone(key, origin, inlined, sizes, recorded)
+                found = self._alone(key, origin, inlined, sizes, values.of_functions)
                 if found is not None:
                     return found
-        run = self._run(self.module, recorded, own)
+        run = self.run_over(self.module, values)
         return Part(key, self.named(key), self.module, False, 1, _whole(sizes), *_held(run, key))
 
     def within(
@@ -176,31 +176,29 @@ class Parts:
         names: tuple[str, ...],
         paths: Collection[str],
         sizes: Sequence[Mapping[str, int]],
-        recorded: Mapping[str, ParamValue],
-        own: Mapping[str, ParamValue],
+        values: Assignment,
     ) -> Part:
         """Some of the payload's own knobs, by their paths: they are tuned in the whole payload, and all others have the
         values that they have by now."""
-        run = self._run(self.module, recorded, own)
+        run = self.run_over(self.module, values)
         fixed, held = _held(run, "")
-        others = dict(use.param(use.path) for use in _settable(run) if not key_of(use) and use.path not in paths)
+        others = dict(use.param(use.path) for use in _settable(run) if not use.function and use.path not in paths)
         return Part("", names, self.module, False, 1, _whole(sizes), {**fixed, **others}, {**held, **others})
 
-    def run_over(self, payload: Module, params: Mapping[str, ParamValue] | None = None) -> Run:
-        """What the schedule does in another payload. Raises ScheduleError."""
-        return self._run(payload, {}, params or {})
+    def run_over(self, payload: Module, values: Mapping[str, ParamValue] | None = None) -> Run:
+        """What the schedule does in a copy of a payload with these values. Raises ScheduleError."""
+        params = Assignment(values) | self.params
+        copy = copy_module(payload)
+        return run_schedule(copy, self.program, self.target, threads=self.threads, params=params, by_function=True)
 
-    def with_records(self, recorded: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
-        """Params for the payload whose functions have the recorded values."""
-        return self._set(self._run(self.module, recorded, {})) if recorded else dict(self.params)
-
-    def _set(self, run: Run) -> dict[str, ParamValue]:
-        uses = [use for use in run.knobs if use.overridden and use.place]
-        return {**dict(use.param(use.path) for use in uses), **self.params}
+    def with_records(self, values: Assignment) -> Assignment:
+        """Params for the payload with these values, those of functions by their paths in it."""
+        uses = self.run_over(self.module, found).set_in_functions if (found := values.of_functions) else ()
+        return values.of_payload | dict(use.param(use.path) for use in uses) | self.params
 
     def knobs(self, key: str) -> list[KnobUse]:
         """Those of a function."""
-        return [use for use in self.run.knobs if key_of(use) == key]
+        return [use for use in self.run.knobs if use.function == key]
 
     def named(self, key: str) -> tuple[str, ...]:
         """The functions of a key."""
@@ -233,7 +231,7 @@ class Parts:
         origin: str,
         inlined: bool,
         sizes: Sequence[Mapping[str, int]],
-        recorded: Mapping[str, ParamValue],
+        values: Assignment,
     ) -> Part | None:
         """None where the schedule cannot be applied to the function by itself, or does something else there."""
         found = self.sizes_of_calls(key, sizes)
@@ -242,10 +240,10 @@ class Parts:
         )
         try:
             payload, calls = self._repeated(self.functions[origin], origin, self.run.module, found, every, inlined)
-            run = self._run(payload, recorded, {})
+            run = self.run_over(payload, values)
         except TcpxError:
             return None
-        own = [use for use in run.knobs if key_of(use) == key]
+        own = [use for use in run.knobs if use.function == key]
         if not found or {use.place for use in own} != {use.place for use in self.knobs(key)}:
             return None
         if not inlined and not all(use.path.startswith(f"@{origin}:") for use in own):
@@ -271,11 +269,6 @@ class Parts:
         wanted = min(every, CACHES * self.target.l3)
         calls = min(MOST_CALLS, max(1, ceil(wanted / size))) if is_repeated else 1
         return came_up.alone(name, calls, module, inlined), calls
-
-    def _run(self, module: Module, recorded: Mapping[str, ParamValue], own: Mapping[str, ParamValue]) -> Run:
-        params = {**own, **self.params}
-        copy = copy_module(module)
-        return run_schedule(copy, self.program, self.target, threads=self.threads, params=params, recorded=recorded)
 
 
 def calls_of(func: FuncOp, sizes: Mapping[str, int]) -> Counter[tuple[FuncOp, Sizes]]:
@@ -383,11 +376,6 @@ def _bytes(op: Operation, module: Module) -> int:
     return prod(header.shape) * header.dtype.itemsize if header is not None else 0
 
 
-def key_of(use: KnobUse) -> str:
-    """The function that a knob is in, by its key; empty for the payload itself."""
-    return use.place.partition(":")[0]
-
-
 def _whole(sizes: Sequence[Mapping[str, int]]) -> Counter[Sizes]:
     """The sizes of calls of the payload."""
     return Counter(tuple(values.items()) for values in sizes)
@@ -402,12 +390,8 @@ def _held(run: Run, key: str) -> tuple[dict[str, ParamValue], dict[str, ParamVal
     """What the knobs are that are not of a function, by their paths: those of other functions, and all of them by what
     they are called where no step is taken, as in a survey of the space, so that functions are not there yet; but for
     those that the function has too."""
-    own = {_plain(use.path) for use in run.knobs if key_of(use) == key}
-    uses = [use for use in _settable(run) if key_of(use) != key]
-    plain = dict(use.param(_plain(use.path)) for use in uses)
-    fixed = dict(use.param(use.path) for use in uses if key_of(use))
+    own = {in_any_function(use.path) for use in run.knobs if use.function == key}
+    uses = [use for use in _settable(run) if use.function != key]
+    plain = dict(use.param(in_any_function(use.path)) for use in uses)
+    fixed = dict(use.param(use.path) for use in uses if use.function)
     return fixed, {path: value for path, value in plain.items() if path not in own}
-
-
-def _plain(path: str) -> str:
-    return path.rpartition(":")[2]

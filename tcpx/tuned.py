@@ -17,9 +17,10 @@ from typing import Any, Final, cast
 
 import yaml
 
+from tcpx.assignment import Assignment, ParamValue
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.driver import compiler_flags
-from tcpx.interp import Called, ParamValue, Run, reaches, run_schedule
+from tcpx.interp import Called, Run, run_schedule
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.given import path_of
 from tcpx.payload.ir import Module
@@ -89,11 +90,15 @@ class TunedRecord:
         used = [f"@{name} has the record of {of}" for name, of in self.parts.items()]
         return "; ".join([f"{what} {setting.payload}, {where}", *used])
 
+    @property
+    def values(self) -> Assignment:
+        """Its params as values for a run: those of a function by its structure."""
+        of = f"{self.setting.payload}:" if self.function else ""
+        return Assignment({f"{of}{path}": value for path, value in self.params.items()})
+
     def under(self, params: Mapping[str, ParamValue] | None) -> dict[str, ParamValue]:
         """Its params, but for those that others set: these go before."""
-        given = params or {}
-        left = {key: value for key, value in self.params.items() if not any(reaches(other, key) for other in given)}
-        return {**left, **given}
+        return dict(Assignment(self.params).under(params))
 
 
 def setting_of(module: Module, program: Program, target: Target, threads: int) -> Setting:
@@ -123,7 +128,7 @@ def records_of(
     something in. `copy` is a copy of the payload, which is as it was afterwards. Raises ScheduleError."""
     *called, main = module.reached(module.main)
     structure = "\n".join(map(print_func, (main, *called)))
-    with scheduled(copy, program, target, setting.threads, params=params, recorded={}) as run:
+    with scheduled(copy, program, target, setting.threads, params) as run:
         own = replace(setting, schedule=reached_hash(program, run.trace.used))
         made = TunedRecord(own, dict(params), structure, dict(provenance), text=setting.schedule)
         functions = [
@@ -146,12 +151,10 @@ def scheduled(
     program: Program,
     target: Target,
     threads: int,
-    *,
-    params: Mapping[str, ParamValue] | None = None,
-    recorded: Mapping[str, ParamValue] | None = None,
+    params: Mapping[str, ParamValue],
 ) -> Generator[Run]:
     """A run of a schedule over a copy of a payload, which is as it was afterwards. Raises ScheduleError."""
-    run = run_schedule(copy, program, target, threads=threads, params=params, recorded=recorded, is_lowered=True)
+    run = run_schedule(copy, program, target, threads=threads, params=params, by_function=True, is_lowered=True)
     try:
         yield run
     finally:
@@ -166,11 +169,10 @@ def reached_in(program: Program, run: Run, key: str) -> str:
 def _set_in_functions(run: Run) -> dict[str, tuple[Called, dict[str, ParamValue]]]:
     """What was set in functions, by their keys."""
     found: dict[str, tuple[Called, dict[str, ParamValue]]] = {}
-    for use in run.knobs:
-        if use.overridden and use.place and run.functions is not None:
-            key, _, place = use.place.partition(":")
-            name, value = use.param(place)
-            found.setdefault(key, (run.functions.at(key), {}))[1].setdefault(name, value)
+    for use in run.set_in_functions:
+        if run.functions is not None:
+            name, value = use.param(use.place.partition(":")[2])
+            found.setdefault(use.function, (run.functions.at(use.function), {}))[1].setdefault(name, value)
     return found
 
 

@@ -3,8 +3,7 @@
 from tcpx.interp.attempts import left_as_it_is, remark_on
 from tcpx.interp.called import Called, CalledFunctions
 from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
-from tcpx.interp.knob_names import KnobNames, reaches
-from tcpx.interp.knobs import KnobUse, ParamValue
+from tcpx.interp.knobs import KnobUse
 from tcpx.interp.trace import AttemptKey, OutputLine, Trace, TraceEntry
 
 __all__ = [
@@ -12,17 +11,14 @@ __all__ = [
     "Called",
     "CalledFunctions",
     "Coverage",
-    "KnobNames",
     "KnobUse",
     "OutputLine",
-    "ParamValue",
     "Run",
     "StepHook",
     "Trace",
     "TraceEntry",
     "check_schedule",
     "left_as_it_is",
-    "reaches",
     "remark_on",
     "run_schedule",
 ]

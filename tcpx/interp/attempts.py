@@ -82,16 +82,16 @@ def _try_or_remark(
         return None
     failures: list[ScheduleError] = []
     for alternative in statement.alternatives:
-        saved, hits, first = Savepoint.take(state), state.overrides.hits, len(state.trace.entries) + 1
+        saved, hits, first = Savepoint.take(state), state.knobs.hits, len(state.trace.entries) + 1
         try:
             returned = run_block(alternative, state, frame.block())
         except ScheduleError as error:
-            if not state.recovers_from(error) or state.overrides.hits > hits:
+            if not state.recovers_from(error) or state.knobs.hits > hits:
                 raise
             failures.append(_judged(error, state, saved))
             saved.restore(state)
         else:
-            overridden = state.overrides.hits > hits
+            overridden = state.knobs.hits > hits
             state.trace.attempts.append(Attempt(key, label, place, first, len(state.trace.entries), overridden))
             refused = _refused_steps(failures)
             if refused:
@@ -155,12 +155,12 @@ def run_or_leave(state: State, run: Callable[[], Values | None]) -> Values | Non
     """Run a statement; in the schedule that nobody chose, undo one that fails outside of a `try`, with a remark."""
     if not state.program.is_default or state.recovering:
         return run()
-    saved, hits = Savepoint.take(state), state.overrides.hits
+    saved, hits = Savepoint.take(state), state.knobs.hits
     state.recovering += 1
     try:
         return run()
     except ScheduleError as error:
-        if state.overrides.hits > hits:
+        if state.knobs.hits > hits:
             raise
         saved.restore(state)
         remark = remark_on("a statement of the default schedule is left out", None, error.diagnostic)

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from hashlib import sha256
 
+from tcpx.assignment import BEYOND, ParamValue
 from tcpx.interp.arithmetic import checked, size_text
 from tcpx.interp.expressions import evaluate, truth
 from tcpx.interp.frame import Frame
-from tcpx.interp.knobs import KnobUse, OverriddenLaterError, ParamValue
+from tcpx.interp.knobs import KnobUse, OverriddenLaterError
 from tcpx.interp.space.formula import up_to
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe
@@ -26,10 +27,10 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
     domain = evaluate(knob.domain, state, frame) if knob.domain is not None else ()
     items = domain if isinstance(domain, tuple) else (domain,)
     limit = limit_of(knob, state, frame)
-    given = state.overrides.find(frame.use, knob.name, frame.place)
-    typed = None if given is None else _typed(given, knob.type, knob.name, knob, frame)
     structure = "" if knob.separate else _structure(knob.name, (default, *items), state, frame)
-    use = _use(knob.name, typed, default, structure, knob, state, frame)
+    key, given = _given(knob.name, structure, state, frame)
+    given = None if given is None else _typed(given, knob.type, knob.name, knob, frame)
+    use = _use(knob.name, key, given, default, structure, knob, state, frame)
     if knob.domain is not None and use.value not in items and not use.beyond:
         shown = [describe(i) for i in items[:SHOWN_ITEMS]] + (["..."] if len(items) > SHOWN_ITEMS else [])
         raise frame.error(
@@ -67,7 +68,7 @@ def _at_most(value: RuntimeValue, items: tuple[RuntimeValue, ...]) -> RuntimeVal
 
 def _record(use: KnobUse, domain: tuple[RuntimeValue, ...], state: State, frame: Frame) -> None:
     place = "" if frame.place.startswith(":") else f"{frame.place}{use.path.removeprefix(frame.use)}"
-    state.overrides.uses.record(replace(use, domain=domain, place=place))
+    state.knobs.record(replace(use, domain=domain, place=place))
 
 
 def _structure(name: str, defined: tuple[RuntimeValue, ...], state: State, frame: Frame) -> str:
@@ -101,8 +102,15 @@ def _structure_of(value: RuntimeValue, state: State) -> str:
             return describe(value)
 
 
+def _given(name: str, structure: str, state: State, frame: Frame) -> tuple[str | None, ParamValue | None]:
+    """The key that gives a knob its value, and that value; None where none does."""
+    key = state.knobs.key(frame.use, name, frame.place, structure)
+    return key, state.knobs.assignment[key] if key is not None else None
+
+
 def _use(
     name: str,
+    key: str | None,
     given: RuntimeValue | None,
     default: RuntimeValue,
     structure: str,
@@ -110,20 +118,16 @@ def _use(
     state: State,
     frame: Frame,
 ) -> KnobUse:
-    """A use of a knob, without its domain: the value it is given, that of the first use of its structure, or the
-    default. Raises OverriddenLaterError where it is given a value that the first use does not have."""
+    """A use of a knob, without its domain: the value it is given by a key, that of the first use of its structure, or
+    the default. Raises OverriddenLaterError where it is given a value that the first use does not have."""
     path = f"{frame.use}.{name}"
-    beyond = state.overrides.is_beyond(frame.use, name, frame.place)
-    shared = state.overrides.uses.shared_by(path, structure)
+    shared = state.knobs.shared_by(path, structure)
     if shared is None:
-        settled = state.overrides.settled.get(structure)
-        value = next((v for v in (given, settled) if v is not None), default)
-        overridden = given is not None or settled is not None
-        reaches = beyond or (given is None and structure in state.overrides.settled_beyond)
-        return KnobUse(path, value, default, (), node.location, overridden, structure, beyond=reaches)
-    if given is not None and given != shared.value:
+        value, beyond = default if given is None else given, key is not None and key.endswith(BEYOND)
+        return KnobUse(path, value, default, (), node.location, key is not None, structure, beyond=beyond)
+    if key is not None and given is not None and given != shared.value:
         if not shared.overridden:
-            raise OverriddenLaterError(structure, given, beyond)
+            raise OverriddenLaterError(structure, key)
         raise frame.error(
             f"`{name}` of {frame.use} is one value with {shared.path}: the ops are of one structure",
             node,
@@ -131,7 +135,7 @@ def _use(
             found=describe(given),
             fix=Direction(f"give them one value, or declare it `knob separate {name}: ...`"),
         )
-    overridden = shared.overridden or given is not None
+    overridden = shared.overridden or key is not None
     return KnobUse(path, shared.value, default, (), node.location, overridden, structure, shared.path, shared.beyond)
 
 
@@ -139,7 +143,7 @@ def schedule_parameter(param: ast.Param, state: State, frame: Frame) -> RuntimeV
     """A parameter of the schedule beside the function: an override, else the default."""
     if param.default is None:
         raise frame.error(f"nothing gives `{param.name}` a value", param, required="a default")
-    given = state.overrides.find(frame.use, param.name)
+    given = state.knobs.value(frame.use, param.name)
     value = evaluate(param.default, state, frame) if given is None else given
     return _typed(value, param.type, param.name, param, frame)
 
@@ -151,14 +155,15 @@ def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
         return _named_alternative(tune, state, frame)
     frame.tunes.append(tune)
     name = f"tune{list(dict.fromkeys(t.location for t in frame.tunes)).index(tune.location) + 1}"
-    given = state.overrides.find(frame.use, name, frame.place)
     count = len(tune.alternatives)
+    domain = tuple(range(count))
+    structure = _structure(name, domain, state, frame)
+    key, given = _given(name, structure, state, frame)
     if given is not None and (not isinstance(given, int) or not 0 <= given < count):
         raise frame.error(
             f"the knob `{name}` chooses no alternative", tune, required=f"0 to {count - 1}", found=describe(given)
         )
-    domain = tuple(range(count))
-    use = _use(name, given, 0, _structure(name, domain, state, frame), tune, state, frame)
+    use = _use(name, key, given, 0, structure, tune, state, frame)
     _record(use, domain, state, frame)
     return tune.alternatives[domain.index(use.value)]
 
@@ -174,8 +179,9 @@ def _named_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
             kind=Kind.SILENCEABLE,
         )
     default = evaluate(tune.default, state, frame) if tune.default is not None else words[0]
-    given = state.overrides.find(frame.use, tune.name, frame.place)
-    use = _use(tune.name, given, default, _structure(tune.name, (default, *words), state, frame), tune, state, frame)
+    structure = _structure(tune.name, (default, *words), state, frame)
+    key, given = _given(tune.name, structure, state, frame)
+    use = _use(tune.name, key, given, default, structure, tune, state, frame)
     if use.value not in words:
         raise frame.error(
             f"the {'value' if use.overridden else 'default'} of the knob `{tune.name}` is no alternative here",

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
+from tcpx.assignment import Assignment, ParamValue
 from tcpx.interp.called import CalledFunctions
 from tcpx.interp.contract import check_contract
 from tcpx.interp.coverage import Coverage, coverage_of, scalar_remarks
 from tcpx.interp.declared_knobs import schedule_parameter
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
-from tcpx.interp.knobs import KnobUse, OverriddenLaterError, Overrides, ParamValue, overrides_of
+from tcpx.interp.knobs import KnobUse, KnobUses, OverriddenLaterError
 from tcpx.interp.payload_check import check_on_payload
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.state import State, StepHook
@@ -54,6 +55,11 @@ class Run:
         return brief("Run", f"of {len(self.trace.entries)} step(s) on {self.module!r}")
 
     @property
+    def set_in_functions(self) -> tuple[KnobUse, ...]:
+        """The knobs in functions that were given a value, where the run knows its functions."""
+        return tuple(use for use in self.knobs if use.overridden and use.place)
+
+    @property
     def remarks(self) -> tuple[Diagnostic, ...]:
         """What the schedule left as it is where it could, and why: warnings."""
         return tuple(self.trace.remarks)
@@ -71,7 +77,7 @@ def run_schedule(
     on_step: StepHook | None = None,
     keep_texts: bool = False,
     refused: Mapping[AttemptKey, Diagnostic] | None = None,
-    recorded: Mapping[str, ParamValue] | None = None,
+    by_function: bool = False,
     is_lowered: bool = False,
 ) -> Run:
     """Check a schedule and run it over one function of the module, in place.
@@ -80,8 +86,8 @@ def run_schedule(
     several schedules in the file; `func` one of several functions. With `keep_texts` the trace has what every step
     changed in the payload text. Where an override reaches only a later use of a shared knob, the run begins anew with
     its value for all of them; `on_step` sees the last run alone. `refused` is what `else remark` is to leave as it is,
-    and the remarks that say so. `recorded` are values from records of functions, for what `params` does not set; where
-    it is given, be it empty, the run knows its `functions`. What is going to be lowered is verified as a whole behind
+    and the remarks that say so. `by_function` lets `params` have values of functions by their structure, and the run
+    knows its `functions`. What is going to be lowered is verified as a whole behind
     that, not here: each step has verified what it changed. Raises ScheduleError, and then leaves the module as it was.
     """
     warnings = require_checked(program)
@@ -90,19 +96,19 @@ def run_schedule(
     called = program.schedule(schedule)
     function = _function(module, func)
     check_contract(program, called, function)
-    overrides = overrides_of(params, recorded)
-    hook = None if overrides.by_path else on_step
+    assignment = Assignment.of(params)
+    hook = None if assignment.by_path else on_step
     while True:
-        state = _state(module, function, program, target, threads, overrides)
+        state = _state(module, function, program, target, threads, assignment)
         state.on_step, state.refused = hook, refused or {}
         state.trace.remarks += unread_loops(module)
         prepare(state.rewriter, module)
         state.texts = PayloadTexts(function) if keep_texts else None
-        state.called = CalledFunctions(module) if recorded is not None else None
+        state.called = CalledFunctions(module) if by_function else None
         try:
             run = _run(called, state, is_lowered)
         except OverriddenLaterError as error:
-            overrides = overrides.settle(error)
+            assignment = error.settled(assignment)
             continue
         except TcpxError:
             if hook is on_step:
@@ -121,14 +127,14 @@ def _run(called: ast.Schedule, state: State, is_lowered: bool) -> Run:
     try:
         state.trace.use(called)
         run_block(called.body, state, _frame(called, state))
-        state.overrides.check_all_matched()
+        state.knobs.check_all_read(state.called is not None)
         if not is_lowered:
             verify_module(state.module)
         state.trace.remarks += scalar_remarks(state) if not state.program.is_default else []
     except BaseException:
         state.rewriter.rollback(START)
         raise
-    return Run(state.module, state.rewriter, state.trace, tuple(state.overrides.uses), coverage_of(state), state.called)
+    return Run(state.module, state.rewriter, state.trace, tuple(state.knobs), coverage_of(state), state.called)
 
 
 def check_schedule(
@@ -148,23 +154,23 @@ def check_schedule(
     found = check_program(program)
     if any(diagnostic.is_error for diagnostic in found):
         return found
-    overrides = overrides_of(params)
+    assignment = Assignment.of(params)
     while True:
         try:
             called = program.schedule(schedule)
             function = _function(module, func)
             check_contract(program, called, function)
-            state = _state(module, function, program, target, threads, overrides)
+            state = _state(module, function, program, target, threads, assignment)
             check_sizes_of_arguments(function)
             return (*found, *unread_loops(module), *check_on_payload(called, state, _frame(called, state)))
         except OverriddenLaterError as error:
-            overrides = overrides.settle(error)
+            assignment = error.settled(assignment)
         except TcpxError as error:
             return (*found, error.diagnostic)
 
 
 def begin_run(
-    module: Module, program: Program, target: Target, threads: int, overrides: Overrides
+    module: Module, program: Program, target: Target, threads: int, assignment: Assignment
 ) -> tuple[ast.Schedule, State, Frame]:
     """A checked schedule, and what a run of it starts with; for those who follow it in their own way, and roll back
     then."""
@@ -172,7 +178,7 @@ def begin_run(
     called = program.schedule("")
     function = module.main
     check_contract(program, called, function)
-    state = _state(module, function, program, target, threads, overrides)
+    state = _state(module, function, program, target, threads, assignment)
     prepare(state.rewriter, module)
     return called, state, _frame(called, state)
 
@@ -193,7 +199,7 @@ def _state(
     program: Program,
     target: Target,
     threads: int,
-    overrides: Overrides,
+    assignment: Assignment,
 ) -> State:
     check_threads(threads)
     rewriter = Rewriter(module)
@@ -205,7 +211,7 @@ def _state(
         target=target,
         threads=threads,
         handles=Handles(rewriter),
-        overrides=overrides,
+        knobs=KnobUses(assignment),
         trace=Trace(),
         work=Work(shares=shares_of(rewriter.operations)),
     )

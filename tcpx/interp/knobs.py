@@ -1,27 +1,16 @@
-"""Knobs: their values in one run, and the overrides that set them by name or by path."""
+"""The knobs of one run: what is asked for, and the uses that were bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import cast
 
-import numpy as np
-
-from tcpx.interp.knob_names import BEYOND, KnobNames, best_key, last_name, reaches
+from tcpx.assignment import BEYOND, SHARED, Assignment, ParamValue
 from tcpx.interp.values import RuntimeValue, describe
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, python_type_of
+from tcpx.payload.diagnostics import Location
 from tcpx.payload.types import ScalarType
 from tcpx.payload.uses import Ticketed
-from tcpx.plurals import counted
 from tcpx.records import frozen
-from tcpx.suggestions import did_you_mean, nearest
-
-ParamValue = int | float | bool | str
-_LONGEST_LIST = 100
-_MOST_NAMES = 8
-_MOST_PATHS = 4
 
 
 @frozen
@@ -45,6 +34,11 @@ class KnobUse:
     place: str = ""
     """The path as records of functions know it; empty in the entry, and where nobody asks for it."""
 
+    @property
+    def function(self) -> str:
+        """The key of the function that it is in; empty for the payload itself."""
+        return self.place.partition(":")[0]
+
     def param(self, path: str) -> tuple[str, ParamValue]:
         """The key and the value that set a knob at a path to what this one is. Raises TypeError for a size."""
         value = str(self.value) if isinstance(self.value, ScalarType) else self.value
@@ -54,27 +48,57 @@ class KnobUse:
 
 
 class OverriddenLaterError(Exception):
-    """An override reaches a later use of a shared knob alone: its value is that of the first use too, which has run."""
+    """A value reaches a later use of a shared knob alone: it is that of the first use too, which has run."""
 
-    def __init__(self, structure: str, value: RuntimeValue, beyond: bool = False) -> None:
+    def __init__(self, structure: str, key: str) -> None:
         super().__init__(structure)
         self.structure = structure
-        self.value = value
-        self.beyond = beyond
+        self.key = key
+
+    def settled(self, assignment: Assignment) -> Assignment:
+        """For the next run: all that share the knob have the value."""
+        sign = BEYOND if self.key.endswith(BEYOND) else ""
+        return assignment | {f"{SHARED}{self.structure}{sign}": assignment[self.key]}
 
 
+@dataclass(slots=True)
 class KnobUses:
-    """The knobs that were bound, in the order of their last use; `mark` / `rollback` undo."""
+    """The knobs that were bound, in the order of their last use, and what the assignment says of them; `mark` and
+    `rollback` undo uses."""
 
-    def __init__(self) -> None:
-        self._uses: dict[str, KnobUse] = {}
-        self._paths: Ticketed[str] = Ticketed()
-        self._first: dict[str, Ticketed[str]] = {}
-        """By structure: the paths of uses that share no value of another."""
-        self._undo: list[tuple[str, KnobUse | None, tuple[int, ...]]] = []
+    assignment: Assignment = field(default_factory=Assignment)
+    hits: int = 0
+    """How often a knob was found to be set, by more than another knob of its structure."""
+    _read: set[str] = field(default_factory=set[str])
+    _names: set[str] = field(default_factory=set[str])
+    _uses: dict[str, KnobUse] = field(default_factory=dict[str, KnobUse])
+    _paths: Ticketed[str] = field(default_factory=Ticketed[str])
+    _first: dict[str, Ticketed[str]] = field(default_factory=dict[str, Ticketed[str]])
+    """By structure: the paths of uses that share no value of another."""
+    _undo: list[tuple[str, KnobUse | None, tuple[int, ...]]] = field(
+        default_factory=list[tuple[str, "KnobUse | None", tuple[int, ...]]]
+    )
 
     def __iter__(self) -> Iterator[KnobUse]:
         return iter([self._uses[path] for path in self._paths])
+
+    def key(self, use: str, name: str, place: str = "", structure: str = "") -> str | None:
+        """The key whose value the knob of a use of a sequence has; `place` is the use as records know it."""
+        path = f"{use}.{name}"
+        self._names.update((name, path))
+        self._read.update(self.assignment.reaching(path))
+        found = self.assignment.key(path, f"{place}.{name}", structure)
+        self.hits += found is not None and not found.startswith(SHARED)
+        return found
+
+    def value(self, use: str, name: str) -> ParamValue | None:
+        """The value that a knob, or a parameter of the schedule, is given by its path."""
+        key = self.key(use, name)
+        return self.assignment[key] if key is not None else None
+
+    def check_all_read(self, by_function: bool) -> None:
+        """A value of no knob is an error; of functions that are asked for by their structure, not all are called."""
+        self.assignment.require_read(self._read, self._names, by_function)
 
     def at(self, path: str) -> KnobUse | None:
         """The last use of the knob of a path."""
@@ -115,134 +139,3 @@ class KnobUses:
             return []
         is_first = bool(use.structure) and not use.shares
         return [self._paths, *([self._first.setdefault(use.structure, Ticketed())] if is_first else [])]
-
-
-@dataclass(slots=True)
-class Overrides:
-    """`params=`: `mc` sets every knob (or schedule parameter) of this name, `packed_gemm.mc` those whose path ends so,
-    `*/fc1/*.mc` those whose whole path matches, `@layer:*.mc` those of a called function; `*` matches any text, `/` and
-    `.` included. With `!` behind it the value need not be in the domain. Where none matches, what is recorded of the
-    function holds."""
-
-    values: Mapping[str, ParamValue]
-    settled: Mapping[str, RuntimeValue] = field(default_factory=dict[str, RuntimeValue])
-    """By structure of shared knobs: what overrides of later uses gave them in an earlier run."""
-    settled_beyond: frozenset[str] = frozenset()
-    """Structures whose settled value need not be in the domain."""
-    recorded: Mapping[str, ParamValue] = field(default_factory=dict[str, ParamValue])
-    """Values from records of functions, by the path as these know it."""
-    uses: KnobUses = field(default_factory=KnobUses)
-    hits: int = 0
-    """How often a knob was found to be overridden."""
-    _matched: set[str] = field(default_factory=set[str])
-    _names: set[str] = field(default_factory=set[str])
-
-    @property
-    def by_path(self) -> bool:
-        """Whether some hold for uses of a knob rather than for its name: they may reach some uses alone."""
-        return any(not key.removesuffix(BEYOND).isidentifier() for key in self.values)
-
-    def find(self, use: str, name: str, place: str = "") -> ParamValue | None:
-        """The value for a knob, by the key that holds for it."""
-        key = self._key(use, name, place)
-        return self.values.get(key, self.recorded.get(key)) if key is not None else None
-
-    def is_beyond(self, use: str, name: str, place: str = "") -> bool:
-        """Whether the value for a knob need not be in its domain."""
-        key = self._key(use, name, place)
-        return key is not None and key.endswith(BEYOND)
-
-    def _key(self, use: str, name: str, place: str) -> str | None:
-        path = f"{use}.{name}"
-        self._names.update((name, path))
-        keys = [key for key in self.values if reaches(key, path)]
-        self._matched.update(keys)
-        own = f"{place}.{name}"
-        keys = keys or [key for key in (own, f"{own}{BEYOND}") if key in self.recorded]
-        self.hits += bool(keys)
-        return best_key(keys, path)
-
-    def settle(self, found: OverriddenLaterError) -> Overrides:
-        """For the next run: the first use of the knob has the value too."""
-        beyond = self.settled_beyond.union([found.structure] if found.beyond else [])
-        return Overrides(self.values, {**self.settled, found.structure: found.value}, beyond, self.recorded)
-
-    def check_all_matched(self) -> None:
-        """An override that matched nothing is an error."""
-        for key, value in self.values.items():
-            if key not in self._matched:
-                raise ScheduleError(matches_nothing(key, value, sorted(self._names)))
-
-
-def matches_nothing(key: str, value: ParamValue, names: list[str]) -> Diagnostic:
-    """What is wrong with an override of no knob; `names` are knobs by name, and by path where uses are known."""
-    found, notes = listed_knobs(key, [n for n in names if "." in n] or names)
-    return Diagnostic(
-        f"the parameter `{key}` (= {describe(value)}) matches no knob of the schedule",
-        required="the name of a knob, or a path such as `*/fc1/*.mc`",
-        found=found,
-        notes=notes,
-        fix=_fix(key, names),
-    )
-
-
-def listed_knobs(key: str, paths: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """What there is in place of a knob that is not there: all of them, or, where these are many, the names that they
-    end with, and those nearest to the key as notes."""
-    short = KnobNames.of(paths)
-    every = ", ".join(map(short, paths))
-    if len(every) <= _LONGEST_LIST:
-        return every or "no knobs", ()
-    names = sorted({last_name(path) for path in paths})
-    shown, others = names[:_MOST_NAMES], len(names) - _MOST_NAMES
-    more = f" and {counted(others, 'other name')}" if others > 0 else ""
-    close = nearest(last_name(key.removesuffix(BEYOND)), names, _MOST_PATHS)
-    alike = [path for name in close for path in paths if path != name and last_name(path) == name]
-    return (
-        f"{counted(len(paths), 'knob')}, called {', '.join(shown)}{more}",
-        tuple(f"there is `{short(path)}`" for path in alike[:_MOST_PATHS]),
-    )
-
-
-def overrides_of(
-    params: Mapping[str, ParamValue] | None, recorded: Mapping[str, ParamValue] | None = None
-) -> Overrides:
-    """What `params=` says. Raises ScheduleError for a name or a value that no knob can have."""
-    if params is None:
-        return Overrides({}, recorded=recorded or {})
-    match params:
-        case Mapping():
-            return Overrides({key: _settable(key, value) for key, value in params.items()}, recorded=recorded or {})
-        case _:
-            raise ArgumentError(
-                Diagnostic(
-                    "`params` is no mapping",
-                    required='names of knobs with their values, such as `{"mc": 96}`',
-                    found=python_type_of(params),
-                )
-            )
-
-
-def _settable(key: object, value: object) -> ParamValue:
-    held: object = cast("object", value.item()) if isinstance(value, np.generic) else value
-    if isinstance(key, str) and isinstance(held, int | float | str):
-        return held
-    raise ScheduleError(
-        Diagnostic(
-            f"`params` cannot set {key} to {value}",
-            required="a name or path as a string, and an int, float, bool or string for it",
-            found=f"`{value}`, which no knob can be" if isinstance(key, str) else f"`{key}`, which is no name",
-        )
-    )
-
-
-def _fix(key: str, names: list[str]) -> str | None:
-    """A glob of a name alone was meant as the end of a path."""
-    is_glob = any(character in key for character in "*?[")
-    if is_glob and "." not in key and any(fnmatchcase(name, key) for name in names if "." not in name):
-        return f"a glob is one of whole paths: write `*.{key}`"
-    paths, last = [name for name in names if "." in name], last_name(key.removesuffix(BEYOND))
-    short = map(KnobNames.of(paths), paths)
-    return did_you_mean(key, [*short, *paths] if "." in key else names) or did_you_mean(
-        last, {last_name(name) for name in names}
-    )

@@ -264,7 +264,7 @@ class PayloadChecker:
 
     def _try(self, statement: ast.Try, frame: Frame) -> None:
         failures: list[Diagnostic] = []
-        hits = self.state.overrides.hits
+        hits = self.state.knobs.hits
         for alternative in statement.alternatives:
             before = replace(self.foresight)
             found = list(self.captured(alternative, frame).values())
@@ -276,7 +276,7 @@ class PayloadChecker:
             failures.append(found[0])
             self.foresight.is_changed, self.foresight.is_reshaped = before.is_changed, before.is_reshaped
         if isinstance(statement.orelse, ast.Remark):
-            for diagnostic in failures if self.state.overrides.hits > hits else ():
+            for diagnostic in failures if self.state.knobs.hits > hits else ():
                 self.report(diagnostic)
         elif statement.orelse is not None or len(failures) > 1:
             raise frame.error(

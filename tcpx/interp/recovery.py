@@ -34,7 +34,7 @@ class Savepoint:
             len(trace.output),
             len(state.marked),
             len(state.written),
-            state.overrides.uses.mark(),
+            state.knobs.mark(),
             len(state.handles.branches),
             len(trace.attempts),
             len(trace.remarks),
@@ -61,4 +61,4 @@ class Savepoint:
             state.marked.popitem()
         while len(state.written) > self.written:
             state.written.popitem()
-        state.overrides.uses.rollback(self.knobs)
+        state.knobs.rollback(self.knobs)

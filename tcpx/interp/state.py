@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tcpx.interp.called import CalledFunctions
 from tcpx.interp.foresight import Foresight
 from tcpx.interp.handles import Handles
-from tcpx.interp.knobs import Overrides
+from tcpx.interp.knobs import KnobUses
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.pure_values import PureValues
 from tcpx.interp.trace import AttemptKey, Trace, TraceEntry
@@ -45,7 +45,7 @@ class State:
     target: Target
     threads: int
     handles: Handles
-    overrides: Overrides
+    knobs: KnobUses
     trace: Trace
     recovering: int = 0
     """How many statements around the one that runs recover from its failure."""

@@ -8,16 +8,16 @@ from time import monotonic
 from typing import Final
 
 import tcpx
+from tcpx.assignment import Assignment
 from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
-from tcpx.matching_records import Compilation, values_by_function
+from tcpx.matching_records import Compilation
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.module_copies import copy_module
 from tcpx.nests import Nests
 from tcpx.parts import Part, Parts
 from tcpx.plurals import counted
 from tcpx.quantities import percent
-from tcpx.records import frozen
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
 from tcpx.tune.model_study import KEPT, ModelStudy, Outcome
@@ -29,7 +29,7 @@ from tcpx.tune.search import SPENT
 from tcpx.tune.slots import Limits
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
-from tcpx.tune.study import Study
+from tcpx.tune.study import Study, made_today
 from tcpx.tune.tuner import FINAL_PROCESSES, TRIALS, require_cpus, tune
 from tcpx.tune.verdicts import Comparison
 from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
@@ -41,15 +41,6 @@ FEWEST: Final = 4
 """Candidates of a function, at least."""
 PATIENCE: Final = 10
 """The schedule of a candidate may take so many times what that of the payload took."""
-
-
-@frozen
-class Won:
-    """A nest that won alone, by the number of its outcome, and its values, as params of the payload."""
-
-    number: int
-    values: Mapping[str, Value]
-    provenance: Mapping[str, str]
 
 
 def tune_by_kernel(
@@ -135,8 +126,8 @@ def tune_by_kernel(
 
 @dataclass(slots=True)
 class ByKernel:
-    """One run. `recorded` are the values of functions that hold by now, as records have them, `own` those that were
-    found for the payload's own knobs, beside what functions had then. `confirming` are the seconds of comparisons in
+    """One run. `values` are those that hold by now: of functions by their structure, as records have them, and of the
+    payload's own knobs, found beside what functions had then. `confirming` are the seconds of comparisons in
     fresh processes, which do not count in the budget."""
 
     module: tcpx.Module
@@ -161,8 +152,7 @@ class ByKernel:
     early_stop: int | None
     listener: Listener
     started: float
-    recorded: dict[str, Value] = field(default_factory=dict[str, Value])
-    own: dict[str, Value] = field(default_factory=dict[str, Value])
+    values: Assignment = field(default_factory=Assignment)
     confirming: float = 0.0
     rivals: Rivals = field(init=False)
 
@@ -177,12 +167,12 @@ class ByKernel:
         self.rivals = Rivals(self._problem, self.limits, self.effort, self.processes, self._say)
         file = self.path.read_bytes() if self.path.exists() else None
         records = self._records(parts)
-        nests = Nests.of(parts, self._sizes(), self.recorded, self.own)
+        nests = Nests.of(parts, self._sizes(), self.values)
         pieces = self._measured_pieces(parts, nests, drawn)
         alone = {id(piece): self._left_alone(piece, records) for piece in pieces}
         left, trials = sum(piece.tunable for piece in pieces if not alone[id(piece)]), self.trials
         outcomes: list[Outcome] = []
-        won: list[Won] = []
+        won: dict[int, Mapping[str, Value]] = {}
         for number, piece in enumerate(pieces, 1):
             known = Outcome(self.module.main.name, piece.names, piece.share, piece.calls)
             budget = self._budget()
@@ -205,7 +195,7 @@ class ByKernel:
                 if study.is_interrupted:
                     return self._came_to(outcomes, is_interrupted=True)
                 if winner is not None and part.alone and piece.nest is not None:
-                    won.append(Won(len(outcomes) - 1, winner, study.provenance()))
+                    won[len(outcomes) - 1] = winner
                 elif winner is not None:
                     outcomes[-1] = self._confirmed(parts, piece, part, study, known, winner)
             left -= 0 if alone[id(piece)] else piece.tunable
@@ -214,7 +204,7 @@ class ByKernel:
         if found is not None and found.ratio > 1:
             self._take_back(file, outcomes)
             return self._came_to(outcomes, None, dict(self.params))
-        return self._came_to(outcomes, found, self._params(parts))
+        return self._came_to(outcomes, found, parts.with_records(self.values))
 
     def _came_to(
         self,
@@ -230,10 +220,6 @@ class ByKernel:
 
     def _sizes(self) -> list[dict[str, int]]:
         return [dict(workload.sizes) for workload in self.workloads]
-
-    def _params(self, parts: Parts) -> dict[str, Value]:
-        """What the payload is compiled with by now."""
-        return {**self.own, **parts.with_records(self.recorded)}
 
     def _problem(self) -> Problem:
         """The payload as a whole."""
@@ -254,11 +240,10 @@ class ByKernel:
         compilation = Compilation.of(self.module, copy, self.schedule, self.target, self.threads)
         fitting = compilation.functions(known)
         found = {key: fitting[key] for key in parts.keys.values() if key in fitting}
-        self.recorded = values_by_function(found)
         own = compilation.record(known)
         if own is not None:
             found[""] = own
-            self.own = dict(own.params)
+        self.values = Assignment.merged(held.values for held in found.values())
         return found
 
     def _measured_pieces(self, parts: Parts, nests: Nests, drawn: Sequence[Sequence[Array]]) -> list[Piece]:
@@ -271,7 +256,7 @@ class ByKernel:
                 self.module,
                 self.schedule,
                 *arrays,
-                params=self._params(parts),
+                params=parts.with_records(self.values),
                 target=self.target,
                 threads=self.threads,
             )
@@ -281,7 +266,7 @@ class ByKernel:
 
     def _left_alone(self, piece: Piece, records: Mapping[str, TunedRecord]) -> str:
         """Why something is not tuned; empty for what is."""
-        if piece.key in records and (piece.key or piece.paths & self.own.keys()):
+        if piece.key in records and (piece.key or piece.paths & self.values.keys()):
             held = records[piece.key]
             return f"recorded before, of @{held.function}" if held.function else "recorded before"
         if not piece.key and not piece.paths:
@@ -291,10 +276,10 @@ class ByKernel:
     def _part(self, parts: Parts, piece: Piece) -> Part:
         """What something is tuned in, beside all that was found by now."""
         if piece.key:
-            return parts.part(piece.key, self._sizes(), self.recorded, self.own)
+            return parts.part(piece.key, self._sizes(), self.values)
         if piece.nest is not None and piece.nest.part.alone:
             return piece.nest.part
-        return parts.within(piece.names, piece.paths, self._sizes(), self.recorded, self.own)
+        return parts.within(piece.names, piece.paths, self._sizes(), self.values)
 
     def _tuned(self, part: Part, trials: int, budget: float | None) -> Study:
         return tune(
@@ -343,8 +328,7 @@ class ByKernel:
         if study.is_interrupted:
             return replace(known, verdict="interrupted, not confirmed"), None
         if piece.key:
-            made = self._record_of(part, study)
-            return known, {f"{part.key}:{path}": value for path, value in made.params.items()}
+            return known, self._record_of(part, study).values
         if piece.nest is None or not part.alone:
             return known, {path: value for path, value in study.params.items() if path not in part.fixed}
         run = parts.run_over(part.payload, study.params)
@@ -355,17 +339,14 @@ class ByKernel:
         self, parts: Parts, piece: Piece, part: Part, study: Study, known: Outcome, values: Mapping[str, Value]
     ) -> Outcome:
         """Keep what won where the whole payload is not slower with it."""
-        before, held = self._params(parts), (self.recorded, self.own)
-        if piece.key:
-            self.recorded = {**self.recorded, **values}
-        else:
-            self.own = {**self.own, **values}
+        held = self.values
+        self.values |= values
         self._say(f"{known.name}: the whole with its winner, and without")
-        found = self._compared(self._params(parts), before)
+        found = self._compared(parts.with_records(self.values), parts.with_records(held))
         known = replace(known, whole=found if isinstance(found, Comparison) else None)
         why = _why_not(found, part.alone)
         if why:
-            self.recorded, self.own = held
+            self.values = held
             return replace(known, verdict=f"reverted: {why}")
         if piece.key:
             made = self._record_of(part, study)
@@ -373,31 +354,32 @@ class ByKernel:
         self._write_own(parts, {**study.provenance(), **self._told(known)})
         return replace(known, verdict=KEPT)
 
-    def _confirm_together(self, parts: Parts, outcomes: list[Outcome], won: Sequence[Won]) -> None:
-        """Keep what won alone where the whole payload is not slower with all of it; else what of each half is so."""
+    def _confirm_together(self, parts: Parts, outcomes: list[Outcome], won: Mapping[int, Mapping[str, Value]]) -> None:
+        """Keep the nests that won alone, by the numbers of their outcomes, where the whole payload is not slower with
+        all of their values; else what of each half is so."""
         if not won:
             return
-        before, held = self._params(parts), self.own
-        self.own = {**held, **{path: value for each in won for path, value in each.values.items()}}
-        names = ", ".join(outcomes[each.number].name for each in won)
+        held = self.values
+        self.values |= Assignment.merged(won.values())
+        names = ", ".join(outcomes[number].name for number in won)
         self._say(f"{names}: the whole with {'their winners' if len(won) > 1 else 'its winner'}, and without")
-        found = self._compared(self._params(parts), before)
+        found = self._compared(parts.with_records(self.values), parts.with_records(held))
         why = _why_not(found, alone=True)
         if why:
-            self.own = held
+            self.values = held
         if why and len(won) > 1:
-            self._confirm_together(parts, outcomes, won[: len(won) // 2])
-            self._confirm_together(parts, outcomes, won[len(won) // 2 :])
+            halves = list(won)[: len(won) // 2], list(won)[len(won) // 2 :]
+            for numbers in halves:
+                self._confirm_together(parts, outcomes, {number: won[number] for number in numbers})
             return
         whole = found if isinstance(found, Comparison) else None
-        for each in won:
+        for number in won:
             verdict = f"reverted: {why}" if why else KEPT
-            outcomes[each.number] = replace(outcomes[each.number], whole=whole, verdict=verdict)
+            outcomes[number] = replace(outcomes[number], whole=whole, verdict=verdict)
         if not why:
-            kept = [outcomes[each.number] for each in won]
+            kept = [outcomes[number] for number in won]
             of_nests = {"nests": ", ".join(f"{held.name} {held.ratio:.3f}" for held in kept if held.ratio is not None)}
-            made = {name: won[0].provenance[name] for name in ("tcpx", "made")}
-            self._write_own(parts, {**made, **of_nests, **self._told(kept[0])})
+            self._write_own(parts, {**made_today(), **of_nests, **self._told(kept[0])})
 
     def _told(self, known: Outcome) -> dict[str, str]:
         """What a record says of the whole, and of how long it took to get there."""
@@ -409,9 +391,9 @@ class ByKernel:
     def _write_own(self, parts: Parts, provenance: Mapping[str, str]) -> None:
         """Write the record of the payload, if it has values of its own: with those of functions, since where it fits it
         is used alone."""
-        if self.own:
+        if self.values.of_payload:
             setting = setting_of(self.module, self.schedule, self.target, self.threads)
-            params, copy = self._params(parts), copy_module(self.module)
+            params, copy = parts.with_records(self.values), copy_module(self.module)
             made, *_ = records_of(self.module, copy, self.schedule, self.target, setting, params, provenance)
             write_record(self.path, made)
 
@@ -451,7 +433,7 @@ class ByKernel:
         if not records and len({id(held.whole) for held in kept}) < 2:  # all of it was compared together
             return kept[0].whole if kept else None
         self._say("the whole with all records, and with its defaults")
-        found = self._compared(self._params(parts), self.params)
+        found = self._compared(parts.with_records(self.values), self.params)
         return found if isinstance(found, Comparison) else None
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 
 import tcpx
+from tcpx.assignment import Assignment
 from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
 from tcpx.measure.pinned_threads import available_cpus
@@ -168,7 +169,7 @@ class _Again:
         module, workloads, base = self.module, self.workloads, dict(self.params)
         key = record.setting.payload if record.function else ""
         if key:
-            part = parts.part(key, [dict(held.sizes) for held in workloads], {}, {})
+            part = parts.part(key, [dict(held.sizes) for held in workloads], Assignment())
             workloads = tuple(Workload(held, float(times)) for held, times in part.sizes.items())
             module, base = part.payload, {**part.fixed, **base}
         try:
@@ -191,9 +192,8 @@ class _Again:
         """The values of a record as params for the payload that it is measured in."""
         if not key:
             return dict(record.params)
-        recorded = {f"{key}:{path}": value for path, value in record.params.items()}
-        with scheduled(copy_module(module), self.program, self.target, self.threads, recorded=recorded) as run:
-            return dict(use.param(use.path) for use in run.knobs if use.overridden and use.place)
+        with scheduled(copy_module(module), self.program, self.target, self.threads, record.values) as run:
+            return dict(use.param(use.path) for use in run.set_in_functions)
 
     def _say(self, phase: str) -> None:
         self.listener(Progress((), (), None, monotonic() - self.started, None, 0, phase=phase))

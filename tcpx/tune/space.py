@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import tcpx
+from tcpx.assignment import BEYOND, Assignment, ParamValue
 from tcpx.records import brief
 
-Value = int | float | bool | str
+Value = ParamValue
 Point = Mapping[str, Value]
 """The value of every knob that counts, by path, in the order in which knobs are bound."""
 Choose = Callable[[tcpx.Variable, Sequence[Value]], Value]
@@ -100,10 +101,10 @@ class Space:
 
     def point_of(self, params: Mapping[str, Value]) -> Point:
         """The point nearest to some params: by path, by glob or name, or by the sequence and name of the knob."""
-        by_name = {_last_of(path): value for path, value in params.items()}
+        by_name, given = {_last_of(path): value for path, value in params.items()}, Assignment(params)
         wanted: dict[str, Value] = {}
         for variable in self.variables:
-            key = variable.key_among(params)
+            key = given.key(variable.path)
             if key is not None:
                 wanted[variable.path] = params[key]
             elif _last_of(variable.path) in by_name:
@@ -151,7 +152,7 @@ class Space:
                 path = f"{variable.use}.tune{numbers[variable.use]}"
             value = point[variable.path]
             is_beyond = value in self.added.get(variable.path, ()) and value not in variable.items(point)
-            made[f"{path}!" if is_beyond else path] = value
+            made[f"{path}{BEYOND}" if is_beyond else path] = value
         return made
 
     def _first(self, order: Order, made: dict[str, Value] | None = None) -> Point | None:

@@ -139,8 +139,7 @@ class Study:
             "study": self.key.key,
             "workloads": self.key.facts.get("workloads", ""),
             "candidates": counts(self.candidates),
-            "tcpx": tcpx.__version__,
-            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+            **made_today(),
         }
         rivals = {
             "the defaults": self.final.against_defaults,
@@ -199,3 +198,8 @@ class Study:
             shown = ", ".join(f"#{c.number}" for c in tied[:SHOWN]) + (", .." if len(tied) > SHOWN else "")
             lines.append(f"  not known to be slower: {shown}")
         return "\n".join([*lines, *self.notes])
+
+
+def made_today() -> dict[str, str]:
+    """By what a record was made, and when."""
+    return {"tcpx": tcpx.__version__, "made": datetime.now(UTC).isoformat(timespec="seconds")}

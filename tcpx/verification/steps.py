@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tcpx.api import program_or_default
-from tcpx.interp import ParamValue, TraceEntry
+from tcpx.assignment import ParamValue
+from tcpx.interp import TraceEntry
 from tcpx.loading import PayloadLike, module_of
 from tcpx.module_copies import copy_module
 from tcpx.payload.diagnostics import Diagnostic

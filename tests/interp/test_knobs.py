@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx.interp import ParamValue, Run, run_schedule
-from tcpx.interp.knob_names import KnobNames, reaches
+from tcpx.assignment import Assignment, KnobNames, ParamValue
+from tcpx.interp import Run, run_schedule
 from tcpx.interp.knobs import KnobUse, KnobUses
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.text.parser import parse
@@ -262,7 +262,7 @@ def test_names_are_the_shortest_that_tell_knobs_apart() -> None:
         "fc1/gemm.mr", "nr", "net/fc2/gemm.mr", "pack.mr", "@f:net/fc2/gemm.mr",
     ]  # fmt: skip
     for path in paths[:2]:
-        assert [other for other in paths if reaches(names(path), other)] == [path]
+        assert [other for other in paths if Assignment({names(path): 0}).reaching(other)] == [path]
     assert (names("net/fc1/gemm.nr!"), names("other.kc")) == ("nr!", "other.kc")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import tcpx
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
-from tcpx.interp.knobs import Overrides
+from tcpx.interp.knobs import KnobUses
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.statements import run_statement
@@ -47,7 +47,7 @@ class Session:
         func = self.module.main
         handles = Handles(rewriter)
         self.state = State(
-            self.module, func, rewriter, program, self.target, self.threads, handles, Overrides({}), Trace()
+            self.module, func, rewriter, program, self.target, self.threads, handles, KnobUses(), Trace()
         )
         self.frame = Frame(program.main, "main")
         self.frame.names["root"] = handles.of(func, label=func.name)

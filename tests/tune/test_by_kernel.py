@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tcpx
+from tcpx.assignment import Assignment
 from tcpx.cli.command import execute
 from tcpx.nests import Nest, Nests
 from tcpx.parts import Parts
@@ -105,7 +106,7 @@ def verdicts(study: ModelStudy) -> dict[str, str]:
 def test_a_payload_of_one_function_has_a_place() -> None:
     parts = parts_of(ONE)
     (key,) = set(parts.keys.values())
-    part = parts.part(key, [{"M": 64}], {}, {})
+    part = parts.part(key, [{"M": 64}], Assignment())
     assert part.alone
     assert part.payload.main.location is not None
 
@@ -273,7 +274,7 @@ def nests_of(body: str, module: tcpx.Module = TWO) -> dict[str, Nest]:
         f'language 2\nimport "default.tcps" as default\nschedule s(root: func) {{\n{body}\n  default.rest(root)\n}}\n'
     )
     parts = parts_of(module, tcpx.parse_schedule(text))
-    return {nest.part.functions[0]: nest for nest in Nests.of(parts, [{"M": 64}], {}, {}).nests}
+    return {nest.part.functions[0]: nest for nest in Nests.of(parts, [{"M": 64}], Assignment()).nests}
 
 
 @pytest.mark.parametrize(("number", "is_alone"), [("any", True), ("one", False)])
@@ -301,14 +302,14 @@ func @net(%x: tensor<1x16x14x14xf32>) -> tensor<1x16x14x14xf32> {
 """
     arrays = {"w": np.ones((32, 16, 3, 3), np.float32), "v": np.ones((16, 32, 3, 3), np.float32)}
     parts = parts_of(tcpx.parse(text, constants=Constants(arrays)), tcpx.program_or_default(None))
-    nests = Nests.of(parts, [{}], {}, {}).nests
+    nests = Nests.of(parts, [{}], Assignment()).nests
     alone = {nest.part.functions: nest.paths for nest in nests if nest.part.alone}
     assert set(alone) == {("%b",), ("%c",)}
     assert any("/c/by_role/sums_of_channels." in path for path in alone["%c",])
 
 
 def test_values_of_a_nest_are_those_of_each_equal_one() -> None:
-    found = Nests.of(parts_of(TWO, NESTS), [{"M": 64}], {}, {}).nests
+    found = Nests.of(parts_of(TWO, NESTS), [{"M": 64}], Assignment()).nests
     nest = next(each for each in found if each.part.functions[0] == "%r0")
     (key,) = {nest.part.key}
     assert nest.part.functions == ("%r0", "%r2")
@@ -338,7 +339,7 @@ def test_a_function_has_the_sizes_of_its_calls_and_other_constants_in_each() -> 
     )
     parts = parts_of(module, program)
     (key,) = parts.keys.values()
-    part = parts.part(key, [{"M": 5, "N": 9}], {}, {})
+    part = parts.part(key, [{"M": 5, "N": 9}], Assignment())
     assert (part.alone, part.calls, dict(part.sizes)) == (True, 3, {(("M", 5),): 2, (("M", 9),): 1})
     main = part.payload.main
     assert [value.name for value in main.args] == ["x"]
@@ -363,7 +364,7 @@ def test_constants_are_copied_where_reading_them_takes_time(rows: int, calls: in
         "language 1\nschedule s(root: func) {\n  for mm in match some contract in root { row(mm) }\n}\n"
         "sequence row(mm: op<contract>) {\n  knob mr: int = 1 in 1..6\n  tile(mm, [m: mr])\n}\n"
     )
-    nests = Nests.of(parts_of(tcpx.parse(text, constants=arrays), program), [{}], {}, {})
+    nests = Nests.of(parts_of(tcpx.parse(text, constants=arrays), program), [{}], Assignment())
     assert [(nest.part.functions, nest.part.calls) for nest in nests.nests] == [(("%y", "%z"), calls)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tcpx
+from tcpx.assignment import Assignment
 from tcpx.nests import Nests
 from tcpx.parts import Parts
 from tcpx.tune.pieces import pieces_of
@@ -36,7 +37,7 @@ def test_knobs_of_a_sequence_are_of_the_nests_that_it_schedules(knob: str, tunab
     knobs itself."""
     schedule = tcpx.parse_schedule(FIXED.replace("(root: func) {\n", f"(root: func) {{\n{knob}"))
     parts = Parts.of(tcpx.parse(PAYLOAD), schedule, tcpx.load_target("generic"), 1, None)
-    nests = Nests.of(parts, [{}], {}, {})
+    nests = Nests.of(parts, [{}], Assignment())
     assert set(nests.number_of) == {"n"}
     rest, norm = pieces_of(parts, nests, {"": 0.96, "%0": 0.02}, [{}])
     assert (rest.share, norm.share, norm.tunable) == (0.96, 0.02, 0.02)

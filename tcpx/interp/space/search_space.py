@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
+from tcpx.assignment import Assignment, KnobNames, ParamValue, in_any_function, listed_knobs
 from tcpx.interp.engine import START, begin_run, run_schedule
-from tcpx.interp.knob_names import KnobNames
-from tcpx.interp.knobs import KnobUse, OverriddenLaterError, Overrides, ParamValue, listed_knobs, overrides_of
+from tcpx.interp.knobs import KnobUse, OverriddenLaterError
 from tcpx.interp.space.folding import plain_value
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.formula import constant
@@ -72,14 +72,14 @@ def survey(
     refusal = None
     try:
         run = run_schedule(copy, program, target, threads=threads, params=params)
-        shares = {form(use.path): form(use.shares or use.path) for use in run.knobs for form in (str, _in_any_function)}
+        shares = {form(use.path): form(use.shares or use.path) for use in run.knobs for form in (str, in_any_function)}
         present = set(shares)
         used = [use for use in run.knobs if not use.shares]
     except ScheduleError as error:
         if error.diagnostic.kind is not Kind.SILENCEABLE:
             raise
         refusal = error.diagnostic
-    found = _followed(module, program, target, threads, overrides_of(params), shares, sizes)
+    found = _followed(module, program, target, threads, Assignment.of(params), shares, sizes)
     if found.misfits:
         raise ScheduleError(found.misfits[0])
     behind = _behind_steps(used, found)
@@ -90,7 +90,7 @@ def survey(
     kept = [variable for variable in kept if variable.path in found.taken]
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)
-    others = (_in_any_function(use.path) for use in used if use.path not in found.variables)
+    others = (in_any_function(use.path) for use in used if use.path not in found.variables)
     names = KnobNames.of([*found.variables, *others])
     return SearchSpace(tuple(kept), constraints, refusal, untaken, names)
 
@@ -100,7 +100,7 @@ def _behind_steps(used: Iterable[KnobUse], found: Surveyed) -> dict[str, Variabl
     the domains of the run are all that is known."""
     made: dict[str, Variable] = {}
     for use in used:
-        path = _in_any_function(use.path)
+        path = in_any_function(use.path)
         default, items = plain_value(use.default), [plain_value(item) for item in use.domain]
         if (
             {path, use.path} & found.variables.keys()
@@ -130,29 +130,24 @@ def _that_count(variables: Iterable[Variable], present: Set[str] | None) -> list
     return list(kept.values())
 
 
-def _in_any_function(path: str) -> str:
-    """The path as it is where no step is taken: what becomes a function is in the entry."""
-    return path.rpartition(":")[2]
-
-
 def _followed(
     module: Module,
     program: Program,
     target: Target,
     threads: int,
-    overrides: Overrides,
+    assignment: Assignment,
     shares: Mapping[str, str],
     sizes: Sequence[Mapping[str, int]],
 ) -> Surveyed:
     """What is found without taking a step; begun anew where an override reaches only a later use of a shared knob."""
     while True:
-        called, state, frame = begin_run(module, program, target, threads, overrides)
+        called, state, frame = begin_run(module, program, target, threads, assignment)
         state.foresight = foresight = SurveyForesight()
         surveyor = Surveyor(state, foresight, shares, sizes)
         try:
             surveyor.block(called.body, frame)
         except OverriddenLaterError as error:
-            overrides = overrides.settle(error)
+            assignment = error.settled(assignment)
             continue
         finally:
             state.rewriter.rollback(START)

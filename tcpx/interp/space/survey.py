@@ -74,7 +74,7 @@ class Surveyor(PayloadChecker):
     def _knob(self, statement: ast.Knob, frame: Frame) -> None:
         default = fold(statement.default, self.state, frame)
         domain = fold(statement.domain, self.state, frame) if statement.domain is not None else None
-        pinned = self.state.overrides.find(frame.use, statement.name)
+        pinned = self.state.knobs.value(frame.use, statement.name)
         try:
             bind_knob(statement, self.state, frame)
         except TcpxError as error:  # a default that does not fit is no point of the space
@@ -89,7 +89,7 @@ class Surveyor(PayloadChecker):
                 self._keep_inside(domain, pinned, statement, frame)
                 return
             self._bind(statement.name, next(iter(_items(domain)), None), frame)
-        use = self.state.overrides.uses.at(f"{frame.use}.{statement.name}")
+        use = self.state.knobs.at(f"{frame.use}.{statement.name}")
         if use is not None and use.overridden:
             if not use.beyond:
                 self._keep_inside(domain, plain_value(use.value), statement, frame)
@@ -132,7 +132,7 @@ class Surveyor(PayloadChecker):
     ) -> str:
         """Declare a coordinate, or another use of one; its path."""
         own = f"{frame.use}.{name}"
-        use = self.state.overrides.uses.at(own)
+        use = self.state.knobs.at(own)
         shared = use.shares if use is not None else ""
         path = (shared if type_ == CHOICE else self.shares.get(own, shared)) or own
         if self.is_taken:
@@ -168,7 +168,7 @@ class Surveyor(PayloadChecker):
         chosen_alternative(statement, self.state, frame)
         places = list(dict.fromkeys(tune.location for tune in frame.tunes))
         name = f"tune{places.index(statement.location) + 1}"
-        use = self.state.overrides.uses.at(f"{frame.use}.{name}")
+        use = self.state.knobs.at(f"{frame.use}.{name}")
         if use is not None and use.overridden:
             chosen = use.value if isinstance(use.value, int) else 0
             self.block(statement.alternatives[chosen], frame.block())
@@ -179,7 +179,7 @@ class Surveyor(PayloadChecker):
     def _named_tune(self, statement: ast.Tune, frame: Frame) -> None:
         default = fold(statement.default, self.state, frame) if statement.default is not None else None
         taken = chosen_alternative(statement, self.state, frame)
-        use = self.state.overrides.uses.at(f"{frame.use}.{statement.name}")
+        use = self.state.knobs.at(f"{frame.use}.{statement.name}")
         if use is None or use.overridden:
             self.block(taken, frame.block())
             return

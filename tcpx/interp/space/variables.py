@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tcpx.interp.knob_names import best_key, last_name, reaches
+from tcpx.assignment import Assignment, last_name
 from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values
 from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.records import brief, frozen
@@ -38,7 +38,7 @@ class Variable:
 
     def key_among(self, keys: Iterable[str]) -> str | None:
         """The one of some keys of `params` that holds for it: a name, the end of its path, a glob of paths."""
-        return best_key([key for key in keys if reaches(key, self.path)], self.path)
+        return Assignment(dict.fromkeys(keys, True)).key(self.path)
 
     def items(self, values: Values) -> tuple[Value, ...]:
         """The values it may have, given those of earlier knobs; the default alone where no domain is declared."""
