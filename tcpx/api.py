@@ -340,9 +340,7 @@ def tuned_record(
 ) -> TunedRecord:
     """The record of a file that `compile(.., tuned=path)` uses, or what it makes of those of functions. Raises
     ArgumentError where none fits."""
-    module = module_of(module)
-    chosen = load_target(target)
-    return matching_record(path, module, copy_module(module), program_or_default(schedule), chosen, threads)
+    return matching_record(path, module_of(module), program_or_default(schedule), load_target(target), threads)
 
 
 def evaluate(

@@ -5,9 +5,9 @@ from math import isqrt
 from pathlib import Path
 
 from tcpx.api import apply_schedule, program_or_default
-from tcpx.assignment import ParamValue
 from tcpx.frozen import Frozen, freeze
 from tcpx.installed import LIBRARY
+from tcpx.interp import ParamValue
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Module

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from tcpx.api import CompileRequest, lowered
-from tcpx.assignment import ParamValue
 from tcpx.costs.kernel_cost import KernelCost, kernel_cost
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_printed, printed_kernels
 from tcpx.emit_c.printer.file import PrintedFile
-from tcpx.interp import Run
+from tcpx.interp import ParamValue, Run
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
 from tcpx.records import frozen

@@ -3,8 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping
 
-from tcpx.assignment import ParamValue
-from tcpx.interp import Run, StepHook
+from tcpx.interp import ParamValue, Run, StepHook
 from tcpx.lowering import StepDone, run_and_lower
 from tcpx.payload.diagnostics import ParseError, ScheduleError, ScheduleWarning, VerifyError
 from tcpx.payload.ir import Module

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tcpx.assignment import ParamValue
-from tcpx.interp import AttemptKey, Run, StepHook, left_as_it_is, remark_on, run_schedule
+from tcpx.interp import AttemptKey, ParamValue, Run, StepHook, left_as_it_is, remark_on, run_schedule
 from tcpx.interp.engine import check_threads
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, VerifyError
 from tcpx.payload.extents import extent_assertions

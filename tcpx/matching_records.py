@@ -10,6 +10,7 @@ from typing import Final
 
 from tcpx.assignment import Assignment
 from tcpx.interp import Run
+from tcpx.module_copies import copy_module
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, TcpxError
 from tcpx.payload.ir import Module
@@ -36,9 +37,9 @@ class Compilation:
     wanted: Setting
 
     @staticmethod
-    def of(module: Module, copy: Module, program: Program, target: Target, threads: int) -> Compilation:
+    def of(module: Module, program: Program, target: Target, threads: int) -> Compilation:
         """On `threads` threads. Raises CompileError without a compiler."""
-        return Compilation(module, copy, program, target, setting_of(module, program, target, threads))
+        return Compilation(module, copy_module(module), program, target, setting_of(module, program, target, threads))
 
     def record(self, known: Sequence[TunedRecord]) -> TunedRecord | None:
         """The newest record of the payload whose values reach today what they reached then."""
@@ -148,12 +149,10 @@ class Compilation:
         return [*found[:SHOWN], *([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])]
 
 
-def matching_record(
-    path: str | Path, module: Module, copy: Module, program: Program, target: Target, threads: int
-) -> TunedRecord:
-    """The record of a file for a compilation on this machine, or what those of its functions come to; `copy` is a copy
-    of the payload. Raises ArgumentError where none fits: what differs in the nearest one."""
-    compilation, known = Compilation.of(module, copy, program, target, threads), read_records(path)
+def matching_record(path: str | Path, module: Module, program: Program, target: Target, threads: int) -> TunedRecord:
+    """The record of a file for a compilation on this machine, or what those of its functions come to. Raises
+    ArgumentError where none fits: what differs in the nearest one."""
+    compilation, known = Compilation.of(module, program, target, threads), read_records(path)
     found = compilation.record(known) or compilation.composed(known)
     if found is None:
         raise compilation.no_record(path, known)

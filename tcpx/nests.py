@@ -38,8 +38,6 @@ class Nest:
 
     def of_payload(self, values: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
         """Params for the payload, from values by their paths in what the nest is tuned in."""
-        if not self.part.alone:
-            return {path: value for path, value in values.items() if path not in self.part.fixed}
         return {_renamed(path, names): value for path, value in values.items() for names in self.renames}
 
 

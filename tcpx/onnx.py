@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 
 from tcpx.api import apply_schedule, compile, parse_schedule
-from tcpx.assignment import ParamValue
 from tcpx.emit_c.kernel import Kernel
 from tcpx.frontends.onnx import Finding, Model, OnnxError, Port, UnsupportedError, load
 from tcpx.frontends.onnx.reference import RUNTIMES, values_of
+from tcpx.interp import ParamValue
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, python_type_of
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module

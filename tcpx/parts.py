@@ -154,12 +154,7 @@ class Parts:
         known = self.called.keys
         return {func.name: known[func] for func in self.run.module.funcs.values() if func in known}
 
-    def part(
-        self,
-        key: str,
-        sizes: Sequence[Mapping[str, int]],
-        values: Assignment,
-    ) -> Part:
+    def part(self, key: str, sizes: Sequence[Mapping[str, int]], values: Assignment) -> Part:
         """What a function is tuned in, where the payload is called with these sizes, and other functions and the
         payload's own knobs have these values."""
         origin = self.called.at(key).name

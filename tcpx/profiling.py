@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 
 from tcpx.api import CompileRequest, lowered
-from tcpx.assignment import ParamValue
 from tcpx.call_times import Figures, TimedStatement, measured
 from tcpx.cells import page_cell, table_cell
 from tcpx.costs.forwarding import PayloadPlaces
@@ -19,6 +18,7 @@ from tcpx.costs.shares import modelled_shares
 from tcpx.costs.visits import Statement, runs
 from tcpx.costs.work import PlaceWork, asked_for
 from tcpx.emit_c.kernel import KernelRequest, build_many
+from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.evaluator import Array, bind_symbols

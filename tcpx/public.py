@@ -18,7 +18,6 @@ from tcpx.api import (
     search_space,
     tuned_record,
 )
-from tcpx.assignment import KnobNames
 from tcpx.cache import CacheInfo, CachePart, cache_info, clear_cache
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import BoundCall, Kernel
@@ -26,7 +25,7 @@ from tcpx.emit_c.kernel_report import KernelReport
 from tcpx.emit_c.memory import huge_page_policy
 from tcpx.frozen import freeze
 from tcpx.inputs import argument_dtypes, random_inputs, read_array
-from tcpx.interp import Run, TraceEntry
+from tcpx.interp import KnobNames, Run, TraceEntry
 from tcpx.interp.space.search_space import SearchSpace
 from tcpx.interp.space.variables import Constraint, Variable
 from tcpx.module_copies import with_layouts

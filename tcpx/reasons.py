@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from tcpx.api import CompileRequest, lowered, program_or_default
-from tcpx.assignment import ParamValue
 from tcpx.cells import text_cell
 from tcpx.costs.bounds import bound_of
 from tcpx.costs.nests import InnerLoop, Nest, nests_of
+from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.given import mapping_of

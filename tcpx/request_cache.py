@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tcpx.assignment import ParamValue
 from tcpx.emit_c.folder.files import read_folder, stored
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
+from tcpx.interp import ParamValue
 from tcpx.payload.diagnostics import ArgumentError
 from tcpx.payload.ir import Module
 from tcpx.payload.text.printer import print_module

@@ -7,13 +7,13 @@ from functools import cache, partial
 from pathlib import Path
 
 from tcpx.api import CompileRequest, lowered
-from tcpx.assignment import ParamValue
 from tcpx.emit_c.binding import constants_block
 from tcpx.emit_c.driver import compiler_flags, linked_with
 from tcpx.emit_c.folder.files import contents, files_of, write_folder
 from tcpx.emit_c.folder.header import header
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
+from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.boundary_layouts import Layouts
 from tcpx.payload.collector import collector_paused

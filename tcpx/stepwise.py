@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from time import perf_counter
 
-from tcpx.assignment import ParamValue
-from tcpx.interp import Run, StepHook, TraceEntry
+from tcpx.interp import ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.judging import Original, run_and_judge
 from tcpx.lowering import StepDone

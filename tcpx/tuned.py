@@ -21,6 +21,7 @@ from tcpx.assignment import Assignment, ParamValue
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.driver import compiler_flags
 from tcpx.interp import Called, Run, run_schedule
+from tcpx.module_copies import copy_module
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.given import path_of
 from tcpx.payload.ir import Module
@@ -117,18 +118,20 @@ def setting_of(module: Module, program: Program, target: Target, threads: int) -
 
 def records_of(
     module: Module,
-    copy: Module,
     program: Program,
     target: Target,
-    setting: Setting,
+    threads: int,
     params: Mapping[str, ParamValue],
     provenance: Mapping[str, str],
+    cpu: str = "",
 ) -> tuple[TunedRecord, ...]:
-    """A record for a payload, and then one for each function that it calls once it is scheduled and that `params` set
-    something in. `copy` is a copy of the payload, which is as it was afterwards. Raises ScheduleError."""
+    """A record for a payload on this machine, or on another `cpu`, and then one for each function that it calls once it
+    is scheduled and that `params` set something in. Raises ScheduleError, and CompileError without a compiler."""
     *called, main = module.reached(module.main)
     structure = "\n".join(map(print_func, (main, *called)))
-    with scheduled(copy, program, target, setting.threads, params) as run:
+    setting = setting_of(module, program, target, threads)
+    setting = replace(setting, cpu=cpu or setting.cpu)
+    with scheduled(copy_module(module), program, target, threads, params) as run:
         own = replace(setting, schedule=reached_hash(program, run.trace.used))
         made = TunedRecord(own, dict(params), structure, dict(provenance), text=setting.schedule)
         functions = [

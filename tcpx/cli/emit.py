@@ -7,7 +7,6 @@ import sys
 import tcpx
 from tcpx.cli.models import add_specialisation, specialised_of
 from tcpx.cli.options import (
-    ParamValue,
     Subcommand,
     add_contract,
     add_layouts,
@@ -15,10 +14,9 @@ from tcpx.cli.options import (
     add_schedule,
     add_strided,
     add_tuned,
+    assigned,
     layouts_of,
-    params_of,
     schedule_of,
-    tuned_record_of,
 )
 from tcpx.cli.system_errors import check_folder
 from tcpx.plurals import counted
@@ -44,10 +42,8 @@ def _execute(options: argparse.Namespace) -> int:
     if options.output:
         check_folder(options.output)
     module, schedule = specialised_of(options), schedule_of(options)
-    params: dict[str, ParamValue] = dict(params_of(options))
-    record = tuned_record_of(options, module, schedule)
+    params, record = assigned(options, module, schedule)
     if record is not None:
-        params = record.under(params)
         print(f"tuned: {', '.join(f'{name}={value}' for name, value in record.params.items())}")
     source = tcpx.emit(
         module,

@@ -16,9 +16,8 @@ from tcpx.cli.options import (
     add_payload,
     add_schedule,
     add_tuned,
-    params_of,
+    assigned,
     schedule_of,
-    tuned_record_of,
 )
 from tcpx.cli.watching import run_on_save
 from tcpx.plurals import counted
@@ -99,10 +98,9 @@ def _why(options: argparse.Namespace) -> tuple[int, list[Path]]:
     else:
         module = tcpx.load(options.file)
         sizes = {name: size for name, size in given_sizes(options).items() if isinstance(size, int)}
-    schedule, params = schedule_of(options), dict(params_of(options))
-    record = tuned_record_of(options, module, schedule)
+    schedule = schedule_of(options)
+    params, record = assigned(options, module, schedule)
     if record is not None:
-        params = record.under(params)
         print(f"tuned: {record}")
     found = tcpx.why(
         module, schedule, options.why, sizes=sizes, params=params, target=options.target, threads=options.threads
@@ -127,10 +125,9 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
         shown.append((step.index + 1, step.transform))
         _print(show.step(step))
 
-    quiet, params = options.html is not None, dict(params_of(options))
-    record = tuned_record_of(options, module, schedule)
+    quiet = options.html is not None
+    params, record = assigned(options, module, schedule)
     if record is not None:
-        params = record.under(params)
         print(f"tuned: {record}")
     explanation = tcpx.explain(
         module,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tcpx
 from tcpx.cli.models import add_specialisation, specialised_of
-from tcpx.cli.options import Subcommand, add_payload, add_schedule, add_tuned, params_of, schedule_of, tuned_record_of
+from tcpx.cli.options import Subcommand, add_payload, add_schedule, add_tuned, assigned, schedule_of
 from tcpx.plurals import counted
 
 
@@ -21,16 +21,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _execute(options: argparse.Namespace) -> int:
     module, schedule = specialised_of(options), schedule_of(options)
     target = tcpx.load_target(options.target)
-    params = dict[str, int | float | bool | str](params_of(options))
     told = {
         "frozen": f"by tcpx {tcpx.__version__}, {datetime.now(UTC).isoformat(timespec='seconds')}",
         "of": options.schedule or "the default policy of tcpx",
         "for": f"{options.file}, fingerprint {tcpx.fingerprint(module)}, {target.title}, "
         f"{counted(options.threads, 'thread')}",
     }
-    record = tuned_record_of(options, module, schedule)
+    params, record = assigned(options, module, schedule)
     if record is not None:
-        params = record.under(params)
         told |= {"cpu": record.setting.cpu, "compiler": record.setting.compiler, **record.provenance}
     output = Path(options.output)
     text = tcpx.freeze(

@@ -165,14 +165,16 @@ def tuned_of(options: argparse.Namespace) -> str | None:
     return None if options.tuned is None else options.tuned or tuned_path(options)
 
 
-def tuned_record_of(
+def assigned(
     options: argparse.Namespace, module: tcpx.Module, schedule: tcpx.Schedule | None
-) -> tcpx.TunedRecord | None:
-    """The record of `--tuned` for a payload, or None. Raises ArgumentError where none fits."""
-    path = tuned_of(options)
+) -> tuple[dict[str, ParamValue], tcpx.TunedRecord | None]:
+    """The overrides, with the values of `--tuned` that they leave, and its record for a payload or None. Raises
+    ArgumentError where none fits."""
+    path, params = tuned_of(options), params_of(options)
     if path is None:
-        return None
-    return tcpx.tuned_record(path, module, schedule, target=options.target, threads=options.threads)
+        return params, None
+    record = tcpx.tuned_record(path, module, schedule, target=options.target, threads=options.threads)
+    return record.under(params), record
 
 
 def tuned_path(options: argparse.Namespace) -> str:

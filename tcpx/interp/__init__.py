@@ -1,5 +1,6 @@
 """The engine: runs a schedule over a payload, step by step, each step a transaction."""
 
+from tcpx.assignment import KnobNames, ParamValue
 from tcpx.interp.attempts import left_as_it_is, remark_on
 from tcpx.interp.called import Called, CalledFunctions
 from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
@@ -11,8 +12,10 @@ __all__ = [
     "Called",
     "CalledFunctions",
     "Coverage",
+    "KnobNames",
     "KnobUse",
     "OutputLine",
+    "ParamValue",
     "Run",
     "StepHook",
     "Trace",

@@ -1,5 +1,6 @@
 """`knob`, `tune` and parameters of the schedule: defaults, domains, overrides."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 
@@ -28,9 +29,11 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
     items = domain if isinstance(domain, tuple) else (domain,)
     limit = limit_of(knob, state, frame)
     structure = "" if knob.separate else _structure(knob.name, (default, *items), state, frame)
-    key, given = _given(knob.name, structure, state, frame)
-    given = None if given is None else _typed(given, knob.type, knob.name, knob, frame)
-    use = _use(knob.name, key, given, default, structure, knob, state, frame)
+
+    def typed(given: ParamValue) -> RuntimeValue:
+        return _typed(given, knob.type, knob.name, knob, frame)
+
+    use = _use(knob.name, default, structure, typed, knob, state, frame)
     if knob.domain is not None and use.value not in items and not use.beyond:
         shown = [describe(i) for i in items[:SHOWN_ITEMS]] + (["..."] if len(items) > SHOWN_ITEMS else [])
         raise frame.error(
@@ -102,40 +105,36 @@ def _structure_of(value: RuntimeValue, state: State) -> str:
             return describe(value)
 
 
-def _given(name: str, structure: str, state: State, frame: Frame) -> tuple[str | None, ParamValue | None]:
-    """The key that gives a knob its value, and that value; None where none does."""
-    key = state.knobs.key(frame.use, name, frame.place, structure)
-    return key, state.knobs.assignment[key] if key is not None else None
-
-
 def _use(
     name: str,
-    key: str | None,
-    given: RuntimeValue | None,
     default: RuntimeValue,
     structure: str,
+    checked: Callable[[ParamValue], RuntimeValue],
     node: ast.Node,
     state: State,
     frame: Frame,
 ) -> KnobUse:
-    """A use of a knob, without its domain: the value it is given by a key, that of the first use of its structure, or
+    """A use of a knob, without its domain: the `checked` value it is given, that of the first use of its structure, or
     the default. Raises OverriddenLaterError where it is given a value that the first use does not have."""
-    path = f"{frame.use}.{name}"
-    shared = state.knobs.shared_by(path, structure)
+    path, shared = f"{frame.use}.{name}", state.knobs.shared_by(f"{frame.use}.{name}", structure)
+    key = state.knobs.key(frame.use, name, frame.place, structure)
+    if key is None:
+        value, overridden, beyond = default, False, False
+    else:
+        value, overridden, beyond = checked(state.knobs.assignment[key]), True, key.endswith(BEYOND)
     if shared is None:
-        value, beyond = default if given is None else given, key is not None and key.endswith(BEYOND)
-        return KnobUse(path, value, default, (), node.location, key is not None, structure, beyond=beyond)
-    if key is not None and given is not None and given != shared.value:
+        return KnobUse(path, value, default, (), node.location, overridden, structure, beyond=beyond)
+    if key is not None and value != shared.value:
         if not shared.overridden:
             raise OverriddenLaterError(structure, key)
         raise frame.error(
             f"`{name}` of {frame.use} is one value with {shared.path}: the ops are of one structure",
             node,
             required=describe(shared.value),
-            found=describe(given),
+            found=describe(value),
             fix=Direction(f"give them one value, or declare it `knob separate {name}: ...`"),
         )
-    overridden = shared.overridden or key is not None
+    overridden |= shared.overridden
     return KnobUse(path, shared.value, default, (), node.location, overridden, structure, shared.path, shared.beyond)
 
 
@@ -157,13 +156,14 @@ def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
     name = f"tune{list(dict.fromkeys(t.location for t in frame.tunes)).index(tune.location) + 1}"
     count = len(tune.alternatives)
     domain = tuple(range(count))
-    structure = _structure(name, domain, state, frame)
-    key, given = _given(name, structure, state, frame)
-    if given is not None and (not isinstance(given, int) or not 0 <= given < count):
-        raise frame.error(
-            f"the knob `{name}` chooses no alternative", tune, required=f"0 to {count - 1}", found=describe(given)
-        )
-    use = _use(name, key, given, 0, structure, tune, state, frame)
+
+    def number(given: ParamValue) -> RuntimeValue:
+        if isinstance(given, int) and 0 <= given < count:
+            return given
+        message = f"the knob `{name}` chooses no alternative"
+        raise frame.error(message, tune, required=f"0 to {count - 1}", found=describe(given))
+
+    use = _use(name, 0, _structure(name, domain, state, frame), number, tune, state, frame)
     _record(use, domain, state, frame)
     return tune.alternatives[domain.index(use.value)]
 
@@ -180,8 +180,7 @@ def _named_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
         )
     default = evaluate(tune.default, state, frame) if tune.default is not None else words[0]
     structure = _structure(tune.name, (default, *words), state, frame)
-    key, given = _given(tune.name, structure, state, frame)
-    use = _use(tune.name, key, given, default, structure, tune, state, frame)
+    use = _use(tune.name, default, structure, lambda given: given, tune, state, frame)
     if use.value not in words:
         raise frame.error(
             f"the {'value' if use.overridden else 'default'} of the knob `{tune.name}` is no alternative here",

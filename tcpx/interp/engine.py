@@ -127,7 +127,7 @@ def _run(called: ast.Schedule, state: State, is_lowered: bool) -> Run:
     try:
         state.trace.use(called)
         run_block(called.body, state, _frame(called, state))
-        state.knobs.check_all_read(state.called is not None)
+        state.knobs.assignment.require_read(state.knobs.read, state.knobs.names, state.called is not None)
         if not is_lowered:
             verify_module(state.module)
         state.trace.remarks += scalar_remarks(state) if not state.program.is_default else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from tcpx.assignment import BEYOND, SHARED, Assignment, ParamValue
 from tcpx.interp.values import RuntimeValue, describe
@@ -61,23 +60,21 @@ class OverriddenLaterError(Exception):
         return assignment | {f"{SHARED}{self.structure}{sign}": assignment[self.key]}
 
 
-@dataclass(slots=True)
 class KnobUses:
     """The knobs that were bound, in the order of their last use, and what the assignment says of them; `mark` and
     `rollback` undo uses."""
 
-    assignment: Assignment = field(default_factory=Assignment)
-    hits: int = 0
-    """How often a knob was found to be set, by more than another knob of its structure."""
-    _read: set[str] = field(default_factory=set[str])
-    _names: set[str] = field(default_factory=set[str])
-    _uses: dict[str, KnobUse] = field(default_factory=dict[str, KnobUse])
-    _paths: Ticketed[str] = field(default_factory=Ticketed[str])
-    _first: dict[str, Ticketed[str]] = field(default_factory=dict[str, Ticketed[str]])
-    """By structure: the paths of uses that share no value of another."""
-    _undo: list[tuple[str, KnobUse | None, tuple[int, ...]]] = field(
-        default_factory=list[tuple[str, "KnobUse | None", tuple[int, ...]]]
-    )
+    def __init__(self, assignment: Assignment | None = None) -> None:
+        self.assignment = assignment if assignment is not None else Assignment()
+        self.hits = 0
+        """How often a knob was found to be set, by more than another knob of its structure."""
+        self.read: set[str] = set()
+        self.names: set[str] = set()
+        self._uses: dict[str, KnobUse] = {}
+        self._paths: Ticketed[str] = Ticketed()
+        self._first: dict[str, Ticketed[str]] = {}
+        """By structure: the paths of uses that share no value of another."""
+        self._undo: list[tuple[str, KnobUse | None, tuple[int, ...]]] = []
 
     def __iter__(self) -> Iterator[KnobUse]:
         return iter([self._uses[path] for path in self._paths])
@@ -85,8 +82,8 @@ class KnobUses:
     def key(self, use: str, name: str, place: str = "", structure: str = "") -> str | None:
         """The key whose value the knob of a use of a sequence has; `place` is the use as records know it."""
         path = f"{use}.{name}"
-        self._names.update((name, path))
-        self._read.update(self.assignment.reaching(path))
+        self.names.update((name, path))
+        self.read.update(self.assignment.reaching(path))
         found = self.assignment.key(path, f"{place}.{name}", structure)
         self.hits += found is not None and not found.startswith(SHARED)
         return found
@@ -95,10 +92,6 @@ class KnobUses:
         """The value that a knob, or a parameter of the schedule, is given by its path."""
         key = self.key(use, name)
         return self.assignment[key] if key is not None else None
-
-    def check_all_read(self, by_function: bool) -> None:
-        """A value of no knob is an error; of functions that are asked for by their structure, not all are called."""
-        self.assignment.require_read(self._read, self._names, by_function)
 
     def at(self, path: str) -> KnobUse | None:
         """The last use of the knob of a path."""

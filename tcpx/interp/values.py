@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from tcpx.assignment import shown
 from tcpx.interp.conditions import AnyOf
 from tcpx.payload.ir import MAIN, CopyPath
 from tcpx.payload.sizes import Dim, Size, to_text
@@ -115,13 +116,11 @@ def describe(value: RuntimeValue) -> str:
             return f"%{value.base.label}.{value.dim}"
         case Target():
             return value.name
-        case bool():
-            return "true" if value else "false"
-        case int() | Size():
+        case int() | float() | str():
+            return shown(value)
+        case Size():
             return to_text(value)
-        case float() | ScalarType() | Predicate() | AnyOf():
+        case ScalarType() | Predicate() | AnyOf():
             return str(value)
-        case str():
-            return f'"{value}"'
         case tuple():
             return f"[{', '.join(map(describe, value))}]"

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tcpx.api import program_or_default
-from tcpx.assignment import KnobNames, ParamValue
 from tcpx.cells import page_cell, table_cell
-from tcpx.interp import KnobUse, Run, StepHook, TraceEntry
+from tcpx.interp import KnobNames, KnobUse, ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.judging import Original
 from tcpx.loading import PayloadLike

@@ -13,7 +13,6 @@ from tcpx.inputs import SizeValues, size_values
 from tcpx.loading import PayloadLike, module_of
 from tcpx.matching_records import Compilation
 from tcpx.measure.pinned_threads import available_cpus
-from tcpx.module_copies import copy_module
 from tcpx.nests import Nests
 from tcpx.parts import Part, Parts
 from tcpx.plurals import counted
@@ -32,7 +31,7 @@ from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
 from tcpx.tune.study import Study, made_today
 from tcpx.tune.tuner import FINAL_PROCESSES, TRIALS, require_cpus, tune
 from tcpx.tune.verdicts import Comparison
-from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
+from tcpx.tuned import TunedRecord, read_records, records_of, write_record
 from tcpx.written_paths import path_to_write
 
 LEAST_SHARE: Final = 0.01
@@ -236,8 +235,7 @@ class ByKernel:
         """Those of the file that fit, by the keys of functions; that of the payload has the empty one. Their values
         hold from now on."""
         known = read_records(self.path) if self.path.exists() else ()
-        copy = copy_module(self.module)
-        compilation = Compilation.of(self.module, copy, self.schedule, self.target, self.threads)
+        compilation = Compilation.of(self.module, self.schedule, self.target, self.threads)
         fitting = compilation.functions(known)
         found = {key: fitting[key] for key in parts.keys.values() if key in fitting}
         own = compilation.record(known)
@@ -392,9 +390,8 @@ class ByKernel:
         """Write the record of the payload, if it has values of its own: with those of functions, since where it fits it
         is used alone."""
         if self.values.of_payload:
-            setting = setting_of(self.module, self.schedule, self.target, self.threads)
-            params, copy = parts.with_records(self.values), copy_module(self.module)
-            made, *_ = records_of(self.module, copy, self.schedule, self.target, setting, params, provenance)
+            params = parts.with_records(self.values)
+            made, *_ = records_of(self.module, self.schedule, self.target, self.threads, params, provenance)
             write_record(self.path, made)
 
     def _take_back(self, file: bytes | None, outcomes: list[Outcome]) -> None:
@@ -419,9 +416,8 @@ class ByKernel:
 
     def _record_of(self, part: Part, study: Study) -> TunedRecord:
         """The record of a function."""
-        setting = setting_of(self.module, self.schedule, self.target, self.threads)
-        copy, told = copy_module(part.payload), study.provenance()
-        _, *functions = records_of(part.payload, copy, self.schedule, self.target, setting, study.params, told)
+        told = study.provenance()
+        _, *functions = records_of(part.payload, self.schedule, self.target, self.threads, study.params, told)
         found = next(held for held in functions if held.setting.payload == part.key)
         return replace(found, function=part.functions[0])
 

@@ -175,8 +175,7 @@ class _Again:
         try:
             values = {**base, **self._values(module, record, key)}
             told = {**record.provenance, "made": datetime.now(UTC).isoformat(timespec="seconds")}
-            setting = setting_of(module, self.program, self.target, self.threads)
-            made = records_of(module, copy_module(module), self.program, self.target, setting, values, told)
+            made = records_of(module, self.program, self.target, self.threads, values, told)
             renewed = next(held for held in made if not key or (held.function and held.setting.payload == key))
         except tcpx.TcpxError as error:
             return Revalidated(record, None, f"its values cannot be set any more: {error.diagnostic.message}", None)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import tcpx
 from tcpx.cells import page_cell, text_cell
-from tcpx.module_copies import copy_module
 from tcpx.quantities import percent
 from tcpx.records import brief, frozen
 from tcpx.tune.export import counts
@@ -23,7 +22,7 @@ from tcpx.tune.roof import Roof
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
 from tcpx.tune.verdicts import Candidate
-from tcpx.tuned import records_of, setting_of, write_record
+from tcpx.tuned import records_of, write_record
 from tcpx.written_paths import file_to_write, path_to_write
 
 SHOWN: Final = 6
@@ -120,13 +119,11 @@ class Study:
                 )
             )
         target = tcpx.load_target(self.target)
-        setting = setting_of(self.module, self.schedule, target, self.threads)
-        setting = replace(setting, cpu=self.key.facts.get("cpu", setting.cpu))
-        copy, told = copy_module(self.module), self.provenance()
-        made, *functions = records_of(self.module, copy, self.schedule, target, setting, self.params, told)
-        for record in (made, *functions):
+        told, cpu = self.provenance(), self.key.facts.get("cpu", "")
+        records = records_of(self.module, self.schedule, target, self.threads, self.params, told, cpu)
+        for record in records:
             write_record(path, record)
-        return made
+        return records[0]
 
     def html(self, path: str | Path) -> None:
         """Write a page with history, effects of knobs, verdicts, a roofline and the winner: one file, for any browser,

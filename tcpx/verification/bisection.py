@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from tcpx.assignment import ParamValue
 from tcpx.emit_c.kernel import build_kernel
-from tcpx.interp import TraceEntry
+from tcpx.interp import ParamValue, TraceEntry
 from tcpx.loading import PayloadLike, module_of
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module

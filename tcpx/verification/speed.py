@@ -5,10 +5,9 @@ from itertools import pairwise
 from time import perf_counter
 from typing import Final
 
-from tcpx.assignment import ParamValue
 from tcpx.emit_c.kernel import Kernel, build_kernel
 from tcpx.inputs import random_inputs
-from tcpx.interp import TraceEntry
+from tcpx.interp import ParamValue, TraceEntry
 from tcpx.loading import PayloadLike, module_of
 from tcpx.lowering import lower
 from tcpx.module_copies import copy_module

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tcpx.api import program_or_default
-from tcpx.assignment import ParamValue
-from tcpx.interp import TraceEntry
+from tcpx.interp import ParamValue, TraceEntry
 from tcpx.loading import PayloadLike, module_of
 from tcpx.module_copies import copy_module
 from tcpx.payload.diagnostics import Diagnostic

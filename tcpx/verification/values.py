@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tcpx.api import compile
-from tcpx.assignment import ParamValue
+from tcpx.interp import ParamValue
 from tcpx.loading import PayloadLike, module_of
 from tcpx.module_copies import copy_module
 from tcpx.parts import Parts

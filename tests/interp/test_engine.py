@@ -8,8 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 import tcpx
-from tcpx.assignment import ParamValue
-from tcpx.interp import Run, run_schedule
+from tcpx.interp import ParamValue, Run, run_schedule
 from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.ir import Module
 from tcpx.payload.text.parser import parse

@@ -12,9 +12,8 @@ import pytest
 from tcpx import lowering
 from tcpx.api import compile as compile_kernel
 from tcpx.api import program_or_default
-from tcpx.assignment import ParamValue
 from tcpx.cli import main
-from tcpx.interp import Run, run_schedule
+from tcpx.interp import ParamValue, Run, run_schedule
 from tcpx.lowering import run_and_lower
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, VerifyError
 from tcpx.payload.text.parser import parse

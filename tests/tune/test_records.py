@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 import tcpx
-from tcpx.module_copies import copy_module
 from tcpx.tune.duel import QUICK
 from tcpx.tune.study import Study
-from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
+from tcpx.tuned import TunedRecord, read_records, records_of, write_record
 from tests.tune.conftest import PAYLOAD, schedule_text
 
 SCHEDULE = schedule_text("knob mr: int = 4 in 1..6\nlet mm = match one contract in root\ntile(mm, [m: mr])")
@@ -26,9 +25,7 @@ def schedule() -> tcpx.Schedule:
 
 @pytest.fixture
 def record(module: tcpx.Module, schedule: tcpx.Schedule) -> TunedRecord:
-    target = tcpx.load_target(TARGET)
-    setting = setting_of(module, schedule, target, 1)
-    return records_of(module, copy_module(module), schedule, target, setting, {"s.mr": 5}, {"study": "abc"})[0]
+    return records_of(module, schedule, tcpx.load_target(TARGET), 1, {"s.mr": 5}, {"study": "abc"})[0]
 
 
 @pytest.fixture
@@ -119,10 +116,9 @@ def test_only_what_was_reached_makes_a_record_stale(
     (tmp_path / "lib.tcps").write_text(LIBRARY)
     (tmp_path / "s.tcps").write_text(IMPORTING)
     schedule, target, path = tcpx.load_schedule(tmp_path / "s.tcps"), tcpx.load_target(TARGET), tmp_path / "r.yaml"
-    setting = setting_of(module, schedule, target, 1)
-    copy = copy_module(module)
-    (record,) = records_of(module, copy, schedule, target, setting, {"s/mm/go.mr": 5}, {})
-    assert copy.text() == module.text()
+    text = module.text()
+    (record,) = records_of(module, schedule, target, 1, {"s/mm/go.mr": 5}, {})
+    assert module.text() == text
     write_record(path, record)
     (tmp_path / "lib.tcps").write_text(LIBRARY.replace(old, new))
     edited = tcpx.load_schedule(tmp_path / "s.tcps")
@@ -141,8 +137,7 @@ def test_the_newest_record_is_used(module: tcpx.Module, tmp_path: Path) -> None:
 
     def write(params: dict[str, int | float | bool | str]) -> None:
         schedule = tcpx.load_schedule(tmp_path / "s.tcps")
-        setting = setting_of(module, schedule, target, 1)
-        write_record(path, records_of(module, copy_module(module), schedule, target, setting, params, {})[0])
+        write_record(path, records_of(module, schedule, target, 1, params, {})[0])
 
     write({"s/mm/go.mr": 5})
     write({"s.is_other": True})

@@ -9,9 +9,8 @@ import pytest
 
 import tcpx
 from tcpx.cli.command import execute
-from tcpx.module_copies import copy_module
 from tcpx.tune.duel import QUICK
-from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
+from tcpx.tuned import TunedRecord, read_records, records_of, write_record
 from tests.tune.conftest import PAYLOAD
 
 TARGET = "generic"
@@ -59,10 +58,7 @@ def net(
 
 
 def records(module: tcpx.Module, mr: int, schedule: tcpx.Schedule = PLAIN) -> tuple[TunedRecord, ...]:
-    target = tcpx.load_target(TARGET)
-    setting = setting_of(module, schedule, target, 1)
-    params = {"*/layer.mr": mr}
-    return records_of(module, copy_module(module), schedule, target, setting, params, {"study": "abc"})[1:]
+    return records_of(module, schedule, tcpx.load_target(TARGET), 1, {"*/layer.mr": mr}, {"study": "abc"})[1:]
 
 
 def key(module: tcpx.Module) -> str:

@@ -10,11 +10,10 @@ import pytest
 
 import tcpx
 from tcpx.cli.command import execute
-from tcpx.module_copies import copy_module
 from tcpx.tune.revalidation import Revalidation, revalidate
 from tcpx.tune.rivals import Rivals
 from tcpx.tune.verdicts import Comparison
-from tcpx.tuned import TunedRecord, read_records, records_of, setting_of, write_record
+from tcpx.tuned import TunedRecord, read_records, records_of, write_record
 from tests.tune.test_records_of_functions import net
 
 TARGET = "generic"
@@ -56,8 +55,7 @@ def times(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Mapping[str, Any],
 
 def records(module: tcpx.Module, text: str, mr: int, **changes: Any) -> tuple[TunedRecord, ...]:
     schedule, target = tcpx.parse_schedule(text), tcpx.load_target(changes.get("target", TARGET))
-    setting = setting_of(module, schedule, target, 1)
-    return records_of(module, copy_module(module), schedule, target, setting, {"*.mr": mr}, {"study": "abc"})
+    return records_of(module, schedule, target, 1, {"*.mr": mr}, {"study": "abc"})
 
 
 def again(path: Path, module: tcpx.Module = ONE, text: str = PLAIN, **options: Any) -> Revalidation:
