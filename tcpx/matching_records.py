@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Final
 
-from tcpx.assignment import Assignment
 from tcpx.interp import Run
 from tcpx.module_copies import copy_module
 from tcpx.payload.constants import Constants
@@ -20,7 +19,7 @@ from tcpx.reached import reached_hash
 from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
-from tcpx.tuned import Setting, TunedRecord, reached_in, read_records, scheduled, setting_of
+from tcpx.tuned import Setting, TunedRecord, reached_in, read_records, scheduled, setting_of, values_of
 
 SHOWN: Final = 8
 
@@ -49,10 +48,11 @@ class Compilation:
     def functions(self, known: Sequence[TunedRecord]) -> Mapping[str, TunedRecord]:
         """The newest records of functions that it calls once its schedule has run, where their values reach in the
         function what they reached then; by the keys of functions."""
-        fitting = {held.setting.payload: held for held in known if held.function and self._is_beside(held)}
+        here = [held for held in known if held.setting.beside(replace(self.wanted, payload=held.setting.payload))]
+        fitting = {held.setting.payload: held for held in here if held.function}
         while fitting:
             with self._scheduled(fitting.values()) as run:
-                called = {use.function for use in run.set_in_functions}
+                called = {use.function for use in run.knobs if use.is_recorded}
                 fitting = {key: held for key, held in fitting.items() if key in called}
                 stale = [
                     key
@@ -70,7 +70,7 @@ class Compilation:
         if not fitting:
             return None
         with self._scheduled(fitting.values()) as run:
-            uses = run.set_in_functions
+            uses = [use for use in run.knobs if use.is_recorded]
             parts = {use.path.partition(":")[0].removeprefix("@"): use.function for use in uses}
             params = dict(use.param(use.path) for use in uses)
         told = {name: f"@{fitting[key].function} ({key})" for name, key in parts.items()}
@@ -91,13 +91,7 @@ class Compilation:
         )
 
     def _scheduled(self, records: Iterable[TunedRecord]) -> AbstractContextManager[Run]:
-        values = Assignment.merged(held.values for held in records)
-        return scheduled(self.copy, self.program, self.target, self.wanted.threads, values)
-
-    def _is_beside(self, record: TunedRecord) -> bool:
-        """Whether all but the payload and the schedule is the same."""
-        held, wanted = asdict(record.setting), asdict(self.wanted)
-        return all(held[name] == wanted[name] for name in held if name not in ("payload", "schedule"))
+        return scheduled(self.copy, self.program, self.target, self.wanted.threads, values_of(records))
 
     def _reaches(self, record: TunedRecord) -> str:
         """What the schedule reaches today with the values of a record, as its setting says it; empty where they cannot

@@ -205,11 +205,7 @@ def _alone(parts: Parts, equal: _Equal, sizes: Sequence[Mapping[str, int]], uses
 
 
 def _in_payload(
-    parts: Parts,
-    equal: _Equal,
-    sizes: Sequence[Mapping[str, int]],
-    uses: Mapping[str, KnobUse],
-    values: Assignment,
+    parts: Parts, equal: _Equal, sizes: Sequence[Mapping[str, int]], uses: Mapping[str, KnobUse], values: Assignment
 ) -> Nest | None:
     """A nest where it is, with the rest of the payload as it is; None where it has no knobs."""
     (func,) = equal.funcs

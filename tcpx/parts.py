@@ -167,11 +167,7 @@ class Parts:
         return Part(key, self.named(key), self.module, False, 1, _whole(sizes), *_held(run, key))
 
     def within(
-        self,
-        names: tuple[str, ...],
-        paths: Collection[str],
-        sizes: Sequence[Mapping[str, int]],
-        values: Assignment,
+        self, names: tuple[str, ...], paths: Collection[str], sizes: Sequence[Mapping[str, int]], values: Assignment
     ) -> Part:
         """Some of the payload's own knobs, by their paths: they are tuned in the whole payload, and all others have the
         values that they have by now."""
@@ -182,14 +178,13 @@ class Parts:
 
     def run_over(self, payload: Module, values: Mapping[str, ParamValue] | None = None) -> Run:
         """What the schedule does in a copy of a payload with these values. Raises ScheduleError."""
-        params = Assignment(values) | self.params
-        copy = copy_module(payload)
+        copy, params = copy_module(payload), Assignment(values) | self.params
         return run_schedule(copy, self.program, self.target, threads=self.threads, params=params, by_function=True)
 
     def with_records(self, values: Assignment) -> Assignment:
         """Params for the payload with these values, those of functions by their paths in it."""
-        uses = self.run_over(self.module, found).set_in_functions if (found := values.of_functions) else ()
-        return values.of_payload | dict(use.param(use.path) for use in uses) | self.params
+        uses = self.run_over(self.module, values.of_functions).knobs if values.of_functions else ()
+        return values.of_payload | dict(use.param(use.path) for use in uses if use.is_recorded) | self.params
 
     def knobs(self, key: str) -> list[KnobUse]:
         """Those of a function."""
@@ -221,12 +216,7 @@ class Parts:
         return found
 
     def _alone(
-        self,
-        key: str,
-        origin: str,
-        inlined: bool,
-        sizes: Sequence[Mapping[str, int]],
-        values: Assignment,
+        self, key: str, origin: str, inlined: bool, sizes: Sequence[Mapping[str, int]], values: Assignment
     ) -> Part | None:
         """None where the schedule cannot be applied to the function by itself, or does something else there."""
         found = self.sizes_of_calls(key, sizes)

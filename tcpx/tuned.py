@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, field, fields, replace
 from pathlib import Path
@@ -37,7 +37,6 @@ from tcpx.transform.language.loader import Program
 from tcpx.written_paths import file_to_write, path_to_write
 
 VERSION: Final = 1
-SHOWN: Final = 8
 _CPUINFO: Final = Path("/proc/cpuinfo")
 
 
@@ -91,15 +90,15 @@ class TunedRecord:
         used = [f"@{name} has the record of {of}" for name, of in self.parts.items()]
         return "; ".join([f"{what} {setting.payload}, {where}", *used])
 
-    @property
-    def values(self) -> Assignment:
-        """Its params as values for a run: those of a function by its structure."""
-        of = f"{self.setting.payload}:" if self.function else ""
-        return Assignment({f"{of}{path}": value for path, value in self.params.items()})
-
     def under(self, params: Mapping[str, ParamValue] | None) -> dict[str, ParamValue]:
         """Its params, but for those that others set: these go before."""
         return dict(Assignment(self.params).under(params))
+
+
+def values_of(records: Iterable[TunedRecord]) -> Assignment:
+    """The params of records as values for a run: those of a function by its structure."""
+    named = [(f"{held.setting.payload}:" if held.function else "", held.params) for held in records]
+    return Assignment({f"{of}{path}": value for of, params in named for path, value in params.items()})
 
 
 def setting_of(module: Module, program: Program, target: Target, threads: int) -> Setting:
@@ -172,8 +171,8 @@ def reached_in(program: Program, run: Run, key: str) -> str:
 def _set_in_functions(run: Run) -> dict[str, tuple[Called, dict[str, ParamValue]]]:
     """What was set in functions, by their keys."""
     found: dict[str, tuple[Called, dict[str, ParamValue]]] = {}
-    for use in run.set_in_functions:
-        if run.functions is not None:
+    for use in run.knobs:
+        if use.is_recorded and run.functions is not None:
             name, value = use.param(use.place.partition(":")[2])
             found.setdefault(use.function, (run.functions.at(use.function), {}))[1].setdefault(name, value)
     return found

@@ -16,7 +16,7 @@ from tcpx.assignment import Assignment, ParamValue
 from tcpx.cli.options import add_schedule, params_of
 from tcpx.interp import Run, run_schedule
 from tcpx.module_copies import copy_module
-from tcpx.tuned import read_records, records_of, write_records
+from tcpx.tuned import read_records, records_of, values_of, write_records
 
 KEYS = ("0123456789abcdef", "fedcba9876543210")
 WORDS = "net mlp fc1 fc2 gemm pack".split()
@@ -134,7 +134,7 @@ def a_schedule(draw: random.Random) -> str:
     return "\n".join([*lines, "  for mm in match some contract in root { s0(mm) }", "}", ""])
 
 
-def values_of(run: Run) -> dict[str, object]:
+def used(run: Run) -> dict[str, object]:
     return {use.path: use.value for use in run.knobs}
 
 
@@ -149,8 +149,8 @@ def recorded_values(
     written = records_of(module, program, target, 1, given, {})
     write_records(path, written)
     read = read_records(path)
-    assert [held.values for held in read] == [held.values for held in written]
-    functions = Assignment.merged(held.values for held in read[1:])
+    assert [values_of([held]) for held in read] == [values_of([held]) for held in written]
+    functions = values_of(read[1:])
     assert functions == functions.of_functions
     return functions
 
@@ -166,7 +166,7 @@ def test_runs_give_knobs_the_values_of_the_model(tmp_path: Path) -> None:
 
     for number in range(40):
         program = tcpx.parse_schedule(a_schedule(draw))
-        paths = list(values_of(run(program, {})))
+        paths = list(used(run(program, {})))
         given = {a_key(draw, draw.choice([*paths, "main/zz/s0.mr"])): draw.randint(1, 8) for _ in range(3)}
         keys = [key for key in given if not any(modelled({key: 0}, path)[0] for path in paths)]
         if keys:
@@ -180,7 +180,7 @@ def test_runs_give_knobs_the_values_of_the_model(tmp_path: Path) -> None:
             assert use.value == (given[key] if kind else 4)
             assert (use.overridden, use.beyond) == (bool(kind), key.endswith("!"))
             counts[kind] += 1
-        counts["in functions"] += len(found.set_in_functions)
+        counts["in functions"] += sum(use.is_recorded for use in found.knobs)
         recorded = recorded_values(module, program, target, given, tmp_path / f"{number}.yaml")
         again = {use.path: use.value for use in run(program, recorded, by_function=True).knobs if use.place}
         assert again == {use.path: use.value for use in found.knobs if use.place}

@@ -55,11 +55,6 @@ class Run:
         return brief("Run", f"of {len(self.trace.entries)} step(s) on {self.module!r}")
 
     @property
-    def set_in_functions(self) -> tuple[KnobUse, ...]:
-        """The knobs in functions that were given a value, where the run knows its functions."""
-        return tuple(use for use in self.knobs if use.overridden and use.place)
-
-    @property
     def remarks(self) -> tuple[Diagnostic, ...]:
         """What the schedule left as it is where it could, and why: warnings."""
         return tuple(self.trace.remarks)

@@ -38,6 +38,11 @@ class KnobUse:
         """The key of the function that it is in; empty for the payload itself."""
         return self.place.partition(":")[0]
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether records of functions have it: it is in one, and was given a value."""
+        return self.overridden and bool(self.place)
+
     def param(self, path: str) -> tuple[str, ParamValue]:
         """The key and the value that set a knob at a path to what this one is. Raises TypeError for a size."""
         value = str(self.value) if isinstance(self.value, ScalarType) else self.value

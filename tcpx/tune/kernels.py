@@ -31,7 +31,7 @@ from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
 from tcpx.tune.study import Study, made_today
 from tcpx.tune.tuner import FINAL_PROCESSES, TRIALS, require_cpus, tune
 from tcpx.tune.verdicts import Comparison
-from tcpx.tuned import TunedRecord, read_records, records_of, write_record
+from tcpx.tuned import TunedRecord, read_records, records_of, values_of, write_record
 from tcpx.written_paths import path_to_write
 
 LEAST_SHARE: Final = 0.01
@@ -241,7 +241,7 @@ class ByKernel:
         own = compilation.record(known)
         if own is not None:
             found[""] = own
-        self.values = Assignment.merged(held.values for held in found.values())
+        self.values = values_of(found.values())
         return found
 
     def _measured_pieces(self, parts: Parts, nests: Nests, drawn: Sequence[Sequence[Array]]) -> list[Piece]:
@@ -326,7 +326,7 @@ class ByKernel:
         if study.is_interrupted:
             return replace(known, verdict="interrupted, not confirmed"), None
         if piece.key:
-            return known, self._record_of(part, study).values
+            return known, values_of([self._record_of(part, study)])
         if piece.nest is None or not part.alone:
             return known, {path: value for path, value in study.params.items() if path not in part.fixed}
         run = parts.run_over(part.payload, study.params)

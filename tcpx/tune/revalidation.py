@@ -28,7 +28,7 @@ from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
 from tcpx.tune.tuner import FINAL_PROCESSES, require_cpus
 from tcpx.tune.verdicts import Comparison
-from tcpx.tuned import TunedRecord, read_records, records_of, scheduled, setting_of, write_records
+from tcpx.tuned import TunedRecord, read_records, records_of, scheduled, setting_of, values_of, write_records
 from tcpx.written_paths import path_to_write
 
 
@@ -191,8 +191,8 @@ class _Again:
         """The values of a record as params for the payload that it is measured in."""
         if not key:
             return dict(record.params)
-        with scheduled(copy_module(module), self.program, self.target, self.threads, record.values) as run:
-            return dict(use.param(use.path) for use in run.set_in_functions)
+        with scheduled(copy_module(module), self.program, self.target, self.threads, values_of([record])) as run:
+            return dict(use.param(use.path) for use in run.knobs if use.is_recorded)
 
     def _say(self, phase: str) -> None:
         self.listener(Progress((), (), None, monotonic() - self.started, None, 0, phase=phase))
