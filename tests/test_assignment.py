@@ -189,3 +189,18 @@ def test_runs_give_knobs_the_values_of_the_model(tmp_path: Path) -> None:
         assert params_of(parser.parse_args(words)) == values
     assert min(counts[kind] for kind in ("path", "name", "end", "glob", "", "unread")) > 10, counts
     assert counts["in functions"] > 30, counts
+
+
+def test_a_key_of_a_function_is_of_no_knob_where_nobody_asks_for_functions() -> None:
+    program = tcpx.parse_schedule(a_schedule(random.Random(1)))
+    module, target, key = tcpx.parse(PAYLOAD), tcpx.load_target("generic"), f"{KEYS[0]}:main/s0.mr"
+    with pytest.raises(tcpx.ScheduleError, match=f"the parameter `{key}` .* matches no knob"):
+        run_schedule(copy_module(module), program, target, params={key: 3})
+    found = run_schedule(copy_module(module), program, target, params={key: 3}, by_function=True)
+    assert not any(use.overridden for use in found.knobs)
+
+
+def test_params_go_before_values_outside_of_their_domains() -> None:
+    recorded = Assignment({"main/fc1/gemm.mr!": 40, "main/fc1/gemm.nr": 8})
+    assert recorded.under({"mr": 3}) == {"main/fc1/gemm.nr": 8, "mr": 3}
+    assert recorded.under(None) == recorded

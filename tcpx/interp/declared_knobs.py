@@ -116,14 +116,12 @@ def _use(
 ) -> KnobUse:
     """A use of a knob, without its domain: the `checked` value it is given, that of the first use of its structure, or
     the default. Raises OverriddenLaterError where it is given a value that the first use does not have."""
-    path, shared = f"{frame.use}.{name}", state.knobs.shared_by(f"{frame.use}.{name}", structure)
-    key = state.knobs.key(frame.use, name, frame.place, structure)
-    if key is None:
-        value, overridden, beyond = default, False, False
-    else:
-        value, overridden, beyond = checked(state.knobs.assignment[key]), True, key.endswith(BEYOND)
+    path = f"{frame.use}.{name}"
+    key, shared = state.knobs.key(frame.use, name, frame.place, structure), state.knobs.shared_by(path, structure)
+    value = default if key is None else checked(state.knobs.assignment[key])
     if shared is None:
-        return KnobUse(path, value, default, (), node.location, overridden, structure, beyond=beyond)
+        beyond = key is not None and key.endswith(BEYOND)
+        return KnobUse(path, value, default, (), node.location, key is not None, structure, beyond=beyond)
     if key is not None and value != shared.value:
         if not shared.overridden:
             raise OverriddenLaterError(structure, key)
@@ -134,7 +132,7 @@ def _use(
             found=describe(value),
             fix=Direction(f"give them one value, or declare it `knob separate {name}: ...`"),
         )
-    overridden |= shared.overridden
+    overridden = shared.overridden or key is not None
     return KnobUse(path, shared.value, default, (), node.location, overridden, structure, shared.path, shared.beyond)
 
 

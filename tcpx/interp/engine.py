@@ -82,8 +82,8 @@ def run_schedule(
     changed in the payload text. Where an override reaches only a later use of a shared knob, the run begins anew with
     its value for all of them; `on_step` sees the last run alone. `refused` is what `else remark` is to leave as it is,
     and the remarks that say so. `by_function` lets `params` have values of functions by their structure, and the run
-    knows its `functions`. What is going to be lowered is verified as a whole behind
-    that, not here: each step has verified what it changed. Raises ScheduleError, and then leaves the module as it was.
+    knows its `functions`. What is going to be lowered is verified as a whole after that, not here: each step has
+    verified what it changed. Raises ScheduleError, and then leaves the module as it was.
     """
     warnings = require_checked(program)
     if not program.is_default:  # nobody wrote that one
