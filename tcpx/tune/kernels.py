@@ -202,7 +202,7 @@ class ByKernel:
         found = self._whole(parts, records, outcomes)
         if found is not None and found.ratio > 1:
             self._take_back(file, outcomes)
-            return self._came_to(outcomes, None, dict(self.params))
+            return self._came_to(outcomes, None, self.params)
         return self._came_to(outcomes, found, parts.with_records(self.values))
 
     def _came_to(
@@ -214,7 +214,7 @@ class ByKernel:
     ) -> ModelStudy:
         seconds = monotonic() - self.started
         return ModelStudy(
-            self.module, self.path, tuple(outcomes), whole, params or {}, is_interrupted, seconds, self.confirming
+            self.module, self.path, tuple(outcomes), whole, dict(params or {}), is_interrupted, seconds, self.confirming
         )
 
     def _sizes(self) -> list[dict[str, int]]:
