@@ -12,9 +12,8 @@ from typing import TypeVar
 import tcpx
 from tcpx.installed import available_targets
 from tcpx.records import frozen
-from tcpx.schedule_options import EXACT, FAST, NUMERICS, SMALL, with_options
+from tcpx.schedule_options import EXACT, FAST, NUMERICS, SMALL, ParamValue, with_options
 
-ParamValue = int | float | bool | str
 ValueT = TypeVar("ValueT")
 
 
