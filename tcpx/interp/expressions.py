@@ -10,13 +10,24 @@ from tcpx.interp.dim_owners import own_dim
 from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.functions import call_function
+from tcpx.interp.lifting import has_formula, lifted_call, lifted_choice, lifted_list
 from tcpx.interp.matchers import matcher_outcome
 from tcpx.interp.matching import WHERE_RANK, Candidates, Miss, Outcome, fits, match_handles, name_miss, pattern_miss
 from tcpx.interp.parameters import call_frame, checked_parameter, given_arguments
 from tcpx.interp.patterns import written_outcome
+from tcpx.interp.space.formula import Formula
 from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
-from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.interp.values import (
+    UNKNOWN,
+    DimHandle,
+    OperandHandle,
+    OpHandle,
+    RuntimeValue,
+    as_dim_value,
+    describe,
+    kind_of,
+)
 from tcpx.payload.diagnostics import MissingError, ScheduleError, TcpxError
 from tcpx.payload.interfaces import Tileable, dim_called
 from tcpx.payload.ir import Operation, written_at
@@ -33,7 +44,10 @@ from tcpx.transform.language.views import RoleOf
 
 
 def evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
-    """The value of an expression. Raises ScheduleError with its place and the call stack."""
+    """The value of an expression, in the domain of the names in scope: concrete, or a formula where one takes part.
+
+    Raises ScheduleError with its place and the call stack, and UnforeseenError for top, which takes in all that it
+    takes part in."""
     state.work.expression(frame, expression)
     try:
         return _evaluate(expression, state, frame)
@@ -97,10 +111,14 @@ def role_value(role: RoleOf, base: OpHandle, state: State, frame: Frame, node: a
 
 def truth(expression: ast.Expression, what: str, state: State, frame: Frame) -> bool:
     """The value of a condition that must be decided now; `what` needs it."""
-    value = condition(expression, state, frame)
-    if not isinstance(value, bool):
-        raise arithmetic.undecided(value, what, frame, expression)
-    return value
+    return _decided(evaluate(expression, state, frame), expression, what, frame)
+
+
+def _decided(value: RuntimeValue, expression: ast.Expression, what: str, frame: Frame) -> bool:
+    known = _as_condition(value, expression, frame)
+    if not isinstance(known, bool):
+        raise arithmetic.undecided(known, what, frame, expression)
+    return known
 
 
 def condition(expression: ast.Expression, state: State, frame: Frame) -> Condition:
@@ -109,6 +127,8 @@ def condition(expression: ast.Expression, state: State, frame: Frame) -> Conditi
 
 
 def _as_condition(value: RuntimeValue, expression: ast.Expression, frame: Frame) -> Condition:
+    if isinstance(value, Formula):
+        raise UnforeseenError("knobs decide")
     if not isinstance(value, bool | Predicate | AnyOf):
         raise frame.error("a condition is true or false", expression, required="bool", found=describe(value))
     return value
@@ -148,9 +168,12 @@ def _composed(
     match expression:
         case ast.ListOf():
             state.work.items_of(len(expression.items), frame, expression)
-            return _without_aliases(tuple(evaluate(i, state, frame) for i in expression.items), state)
+            items = tuple(evaluate(i, state, frame) for i in expression.items)
+            return lifted_list(items) if has_formula(items) else _without_aliases(items, state)
         case ast.Range():
             ends = [evaluate(e, state, frame) for e in (expression.lower, expression.upper)]
+            if has_formula(ends):
+                return lifted_call("..", *ends)
             lower, upper = (as_dim_value(e) for e in ends)
             if not isinstance(lower, int) or not isinstance(upper, int):
                 found = ", ".join(map(arithmetic.size_text, ends))
@@ -158,7 +181,10 @@ def _composed(
             state.work.items_of(max(0, upper - lower + 1), frame, expression)
             return tuple(range(lower, upper + 1))
         case ast.Conditional():
-            chosen = truth(expression.condition, "`if`", state, frame)
+            asked = evaluate(expression.condition, state, frame)
+            if isinstance(asked, Formula):
+                return lifted_choice(asked, *(evaluate(e, state, frame) for e in (expression.then, expression.orelse)))
+            chosen = _decided(asked, expression.condition, "`if`", frame)
             return evaluate(expression.then if chosen else expression.orelse, state, frame)
         case ast.Selection():
             return _selection(expression, state, frame)
@@ -180,10 +206,11 @@ def _without_aliases(items: tuple[RuntimeValue, ...], state: State) -> tuple[Run
 
 def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
     name = expression.name
-    if name in frame.unknown:
-        raise UnforeseenError(name)
     if name in frame.names:
-        return frame.names[name]
+        value = frame.names[name]
+        if value is UNKNOWN:
+            raise UnforeseenError(name)
+        return value
     if name == "target":
         return frame.target or state.target
     if name == "threads":
@@ -202,9 +229,12 @@ def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
 
 def _operator(expression: ast.Unary | ast.Binary, state: State, frame: Frame) -> RuntimeValue:
     if isinstance(expression, ast.Unary):
+        operand = evaluate(expression.operand, state, frame)
+        if isinstance(operand, Formula):
+            return lifted_call("not" if expression.operator == "not" else "negate", operand)
         if expression.operator == "not":
-            return opposite(condition(expression.operand, state, frame))
-        return arithmetic.negate(evaluate(expression.operand, state, frame), frame, expression)
+            return opposite(_as_condition(operand, expression.operand, frame))
+        return arithmetic.negate(operand, frame, expression)
     chain = ast.left_chain(expression)
     value = evaluate(chain[0].lhs, state, frame)
     for link in chain:
@@ -213,20 +243,30 @@ def _operator(expression: ast.Unary | ast.Binary, state: State, frame: Frame) ->
 
 
 def _applied(expression: ast.Binary, left: RuntimeValue, state: State, frame: Frame) -> RuntimeValue:
-    """`left OPERATOR rhs`; `and` and `or` look at the right side only where it matters."""
+    """`left OPERATOR rhs`."""
     operator = expression.operator
     if operator in ("and", "or"):
-        lhs = _as_condition(left, expression.lhs, frame)
-        if lhs is (operator == "or"):
-            return lhs
-        rhs = condition(expression.rhs, state, frame)
-        return conjunction(lhs, rhs) if operator == "and" else disjunction(lhs, rhs)
+        return _connected(expression, left, state, frame)
     right = evaluate(expression.rhs, state, frame)
+    if isinstance(left, Formula) or isinstance(right, Formula):
+        return lifted_call(operator, left, right)
     if isinstance(left, OpHandle) and state.foresight is not None and state.foresight.is_reshaped:
         state.foresight.require_unchanged()  # steps may merge operations
     if operator in ("+", "-", "*", "/", "%", "**"):
         return arithmetic.arithmetic(operator, left, right, frame, expression)
     return arithmetic.compare(operator, left, right, state.handles, frame, expression)
+
+
+def _connected(expression: ast.Binary, left: RuntimeValue, state: State, frame: Frame) -> RuntimeValue:
+    """`and` and `or`: the right side is looked at where the left one does not decide alone."""
+    is_or = expression.operator == "or"
+    if not isinstance(left, Formula) and _as_condition(left, expression.lhs, frame) is is_or:
+        return left
+    right = evaluate(expression.rhs, state, frame)
+    if isinstance(left, Formula) or isinstance(right, Formula):
+        return lifted_choice(left, True, right) if is_or else lifted_choice(left, right, False)
+    lhs, rhs = _as_condition(left, expression.lhs, frame), _as_condition(right, expression.rhs, frame)
+    return disjunction(lhs, rhs) if is_or else conjunction(lhs, rhs)
 
 
 def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
@@ -245,6 +285,8 @@ def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
                     raise
                 return False
             if state.foresight is not None:
+                if has_formula(args):
+                    return lifted_call(callee.name, *args)
                 return call_function(callee.name, args, state, frame, expression)
             return state.pure_values.value(
                 callee, (frame.target, *args), lambda: call_function(callee.name, args, state, frame, expression)
@@ -302,6 +344,8 @@ def dim_name(expression: ast.Expression, of: OpHandle | None, state: State, fram
     that belongs to an operation must be one of `of`, if that is given."""
     if isinstance(expression, ast.Name):
         value = frame.names.get(expression.name)
+        if value is UNKNOWN:
+            raise UnforeseenError(expression.name)
         role = role_of(of, expression.name) if not isinstance(value, DimHandle) else None
         if role is not None and of is not None:
             value = role_value(role, of, state, frame, expression)

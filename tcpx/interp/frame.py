@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tcpx.interp.space.formula import Formula
-from tcpx.interp.values import OpHandle, RuntimeValue
+from tcpx.interp.values import OpHandle, RuntimeValue, Unknown
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
 from tcpx.payload.ir import Operation
 from tcpx.target import Target
@@ -29,10 +29,9 @@ class Frame:
     that of the function: none in the entry, and where nobody asks for it."""
     given: tuple[RuntimeValue, ...] = ()
     """The values of the parameters of this use."""
-    unknown: set[str] = field(default_factory=set[str])
-    """Names whose value is not known while a schedule is only checked."""
-    formulas: dict[str, Formula | None] = field(default_factory=dict[str, "Formula | None"])
-    """Names that depend on knobs, while the search space is surveyed; None where they do in another way."""
+    formulas: dict[str, Formula | Unknown] = field(default_factory=dict[str, Formula | Unknown])
+    """Names that depend on knobs, while the search space is surveyed: what they are whatever the knobs are. `names` has
+    what they are with the defaults."""
     target: Target | None = None
     """The target of the function or group that it is about, where that has one of its own."""
     candidate: RuntimeValue | None = None
@@ -43,6 +42,10 @@ class Frame:
     def block(self) -> Frame:
         """A frame for a nested block: what it binds ends with it."""
         return replace(self, names=dict(self.names), formulas=dict(self.formulas))
+
+    def over_knobs(self) -> Frame:
+        """The same names in the domain of formulas, where they depend on knobs."""
+        return replace(self, names={**self.names, **self.formulas}) if self.formulas else self
 
     def handle_name(self, op: Operation) -> str | None:
         """The name that is bound to a handle of this operation, the narrowest and newest one; None without one."""

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from tcpx.interp.arithmetic import size_text
 from tcpx.interp.frame import Frame
+from tcpx.interp.space.formula import Formula
 from tcpx.interp.state import State
-from tcpx.interp.values import OpHandle, RuntimeValue, as_dim_value, kind_of
+from tcpx.interp.values import OpHandle, RuntimeValue, Unknown, as_dim_value, kind_of
 from tcpx.payload.diagnostics import ConditionError, Kind, Location
 from tcpx.payload.ir import Operation
 from tcpx.payload.lookup import is_a
@@ -68,7 +69,10 @@ def checked_parameter(
     frame: Frame,
     unit: Unit,
 ) -> RuntimeValue:
-    """The value if it is of the type that a file declares, as that type: a handle is seen as the view it names."""
+    """The value if it is of the type that a file declares, as that type: a handle is seen as the view it names. What is
+    not concrete may be of any."""
+    if isinstance(value, Formula | Unknown):
+        return value
     if type_.name == "list" and type_.arguments and isinstance(value, tuple):
         of = type_.arguments[0]
         items = enumerate(value, start=1)

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.matching import Miss, Outcome
 from tcpx.interp.navigation import definition_of, value_of, value_ref, value_refs
 from tcpx.interp.state import State
-from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, describe
+from tcpx.interp.values import UNKNOWN, OperandHandle, OpHandle, RuntimeValue, describe
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.traits.algebra import algebra
@@ -56,6 +57,8 @@ def written_outcome(
     operands that commute for which all of it holds, the `where` included. Else why it is not."""
     if state.foresight is not None and state.foresight.is_changed:
         state.foresight.require_unchanged()
+    if any(frame.names.get(name) is UNKNOWN for name in pattern.names):
+        raise UnforeseenError
     trial = Trial(pattern, op, state, frame, is_of)
     unmet: Miss | None = None
     for bound in trial.solutions():

@@ -20,7 +20,7 @@ from tcpx.interp.specialization import frame_of_version
 from tcpx.interp.state import State
 from tcpx.interp.statements import check_requirement, frame_of_arm, is_step, named_parts
 from tcpx.interp.step_check import step_findings
-from tcpx.interp.values import OpHandle, RuntimeValue
+from tcpx.interp.values import UNKNOWN, OpHandle, RuntimeValue
 from tcpx.interp.versions import expanded
 from tcpx.payload.diagnostics import Diagnostic, Kind, TcpxError
 from tcpx.transform.language import syntax as ast
@@ -93,12 +93,12 @@ class PayloadChecker:
     def _unknown(self, statement: ast.Statement, frame: Frame) -> None:
         match statement:
             case ast.Let():
-                frame.unknown.update(statement.names)
+                frame.names.update(dict.fromkeys(statement.names, UNKNOWN))
             case ast.Knob():
-                frame.unknown.add(statement.name)
+                frame.names[statement.name] = UNKNOWN
             case ast.ForEach():
                 inner = frame.block()
-                inner.unknown.update(statement.variables)
+                inner.names.update(dict.fromkeys(statement.variables, UNKNOWN))
                 with self.mute():
                     self.block(statement.body, inner)
             case _:
@@ -164,11 +164,7 @@ class PayloadChecker:
             self._bind(name, part, frame)
 
     def _bind(self, name: str, value: Known, frame: Frame) -> None:
-        if value is None:
-            frame.unknown.add(name)
-        else:
-            frame.unknown.discard(name)
-            frame.names[name] = value
+        frame.names[name] = UNKNOWN if value is None else value
 
     def _call(self, call: ast.Call, statement: ast.Statement, frame: Frame, optional: bool = False) -> list[Known]:
         callee = find_callee(call.function, frame.unit)
@@ -198,8 +194,8 @@ class PayloadChecker:
                 value = checked_parameter(param.name, param.type, value, where, self.state, frame, callee.unit)
                 self._bind(param.name, value, inner)
             except UnforeseenError:
-                inner.unknown.add(param.name)
-        inner.given = tuple(inner.names.values())
+                inner.names[param.name] = UNKNOWN
+        inner.given = tuple(value for value in inner.names.values() if value is not UNKNOWN)
         inner.use, inner.place = use_paths(frame, sequence.name, inner, self.state)
         self.entering(sequence, bound, frame, inner)
         return self.block(sequence.body, inner) or []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Final
 
 from tcpx.assignment import shown
 from tcpx.interp.conditions import AnyOf
+from tcpx.interp.space.formula import Formula
 from tcpx.payload.ir import MAIN, CopyPath
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.sizes.predicates import Predicate
@@ -67,10 +69,17 @@ class DimHandle:
     dim: str
 
 
+@frozen
+class Unknown:
+    """Top: any value at all. A name has it where what it is bound to is not known before the schedule runs."""
+
+
+UNKNOWN: Final = Unknown()
 Scalar = int | Size | float | bool | str
-RuntimeValue = (
-    OpHandle | OperandHandle | DimHandle | Target | Scalar | ScalarType | Predicate | AnyOf | tuple["RuntimeValue", ...]
-)
+Concrete = OpHandle | OperandHandle | DimHandle | Target | Scalar | ScalarType | Predicate | AnyOf
+RuntimeValue = Concrete | Formula | Unknown | tuple["RuntimeValue", ...]
+"""An element of one of three domains: a concrete value, which is all that a run has; a formula over knobs, which stands
+for the value that each assignment gives; top."""
 
 
 def as_dim_value(value: RuntimeValue) -> Dim | None:
@@ -78,31 +87,26 @@ def as_dim_value(value: RuntimeValue) -> Dim | None:
     return value if isinstance(value, int | Size) and not isinstance(value, bool) else None
 
 
+_KINDS: Final = (
+    (OpHandle, "op"),
+    (OperandHandle, "value"),
+    (DimHandle, "dim"),
+    (Target, "target"),
+    (bool | Predicate | AnyOf, "bool"),
+    (int, "int"),
+    (Size, "size"),
+    (float, "float"),
+    (str, "string"),
+    (ScalarType, "dtype"),
+    (tuple, "list"),
+    (Formula, "formula"),
+    (Unknown, "unknown"),
+)
+
+
 def kind_of(value: RuntimeValue) -> str:
     """The type of a value, as a schedule would write it."""
-    match value:
-        case OpHandle():
-            return "op"
-        case OperandHandle():
-            return "value"
-        case DimHandle():
-            return "dim"
-        case Target():
-            return "target"
-        case bool() | Predicate() | AnyOf():
-            return "bool"
-        case int():
-            return "int"
-        case Size():
-            return "size"
-        case float():
-            return "float"
-        case str():
-            return "string"
-        case ScalarType():
-            return "dtype"
-        case tuple():
-            return "list"
+    return next(name for kind, name in _KINDS if isinstance(value, kind))
 
 
 def describe(value: RuntimeValue) -> str:
@@ -124,3 +128,7 @@ def describe(value: RuntimeValue) -> str:
             return str(value)
         case tuple():
             return f"[{', '.join(map(describe, value))}]"
+        case Formula():
+            return value.text
+        case Unknown():
+            return "?"

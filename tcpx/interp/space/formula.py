@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import product
 from math import inf, isnan, isqrt
 from typing import Final, cast
@@ -58,6 +58,11 @@ def constant(held: Value, is_guess: bool = False) -> Formula:
     interval: Interval = (held, held) if isinstance(held, int | float) else ANYTHING
     origin = constant, (held, is_guess)
     return Formula(repr(held), frozenset(), lambda _: held, lambda _: interval, is_guess, origin=origin)
+
+
+def guessed(formula: Formula) -> Formula:
+    """The formula, where sizes of the payload that it was made of may turn out to be different."""
+    return replace(formula, is_guess=True, origin=(guessed, (formula,)))
 
 
 def knob(path: str) -> Formula:

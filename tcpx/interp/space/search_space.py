@@ -7,7 +7,7 @@ from typing import Final
 from tcpx.assignment import Assignment, KnobNames, ParamValue, in_any_function, listed_knobs
 from tcpx.interp.engine import START, begin_run, run_schedule
 from tcpx.interp.knobs import KnobUse, OverriddenLaterError
-from tcpx.interp.space.folding import plain_value
+from tcpx.interp.lifting import plain_value
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.formula import constant
 from tcpx.interp.space.survey import Surveyor

@@ -10,15 +10,16 @@ from dataclasses import replace
 from tcpx.interp.conditions import Condition
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative, limit_of
 from tcpx.interp.frame import Frame
+from tcpx.interp.lifting import plain_value
 from tcpx.interp.payload_check import Known, PayloadChecker
 from tcpx.interp.space.decided import may_hold, surely_holds
-from tcpx.interp.space.folding import fold, names_in, plain_value
+from tcpx.interp.space.folding import depends_on_knobs, fold, names_in
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.formula import Formula, Value, apply, constant, either, knob
 from tcpx.interp.space.variables import CHOICE, Constraint, Surveyed, Variable
 from tcpx.interp.state import State
 from tcpx.interp.statements import check_requirement
-from tcpx.interp.values import DimHandle, OpHandle
+from tcpx.interp.values import UNKNOWN, DimHandle, OpHandle
 from tcpx.payload.diagnostics import Location, TcpxError
 from tcpx.transform.language import syntax as ast
 
@@ -271,11 +272,11 @@ class Surveyor(PayloadChecker):
                 self._note(param.name, value, outside, inner)
 
     def _note(self, name: str, value: ast.Expression, frame: Frame, bound_in: Frame) -> None:
-        """A name bound to what depends on knobs: to the formula, or to None where it is none."""
-        if not frame.formulas.keys().isdisjoint(names_in(value)):
+        """A name bound to what depends on knobs: to the formula, or to top where it is none."""
+        if depends_on_knobs(value, frame):
             formula = fold(value, self.state, frame)
             if formula is None or not formula.is_constant:
-                bound_in.formulas[name] = formula
+                bound_in.formulas[name] = formula or UNKNOWN
 
 
 def _items(domain: Formula) -> tuple[Value, ...]:
