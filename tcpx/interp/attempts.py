@@ -14,7 +14,7 @@ from tcpx.payload.ir import Operation, written_at
 from tcpx.transform.language import syntax as ast
 
 Values = tuple[RuntimeValue, ...]
-RunBlock = Callable[[ast.Block, State, Frame], Values | None]
+RunBlock = Callable[[ast.Block, Frame], Values | None]
 
 
 def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock) -> Values | None:
@@ -27,7 +27,7 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
     for alternative in statement.alternatives:
         saved, first = Savepoint.take(state), len(state.trace.entries) + 1
         try:
-            returned = run_block(alternative, state, frame.block())
+            returned = run_block(alternative, frame.block())
         except ScheduleError as error:
             if not state.recovers_from(error):
                 raise
@@ -84,7 +84,7 @@ def _try_or_remark(
     for alternative in statement.alternatives:
         saved, hits, first = Savepoint.take(state), state.knobs.hits, len(state.trace.entries) + 1
         try:
-            returned = run_block(alternative, state, frame.block())
+            returned = run_block(alternative, frame.block())
         except ScheduleError as error:
             if not state.recovers_from(error) or state.knobs.hits > hits:
                 raise

@@ -14,7 +14,7 @@ from tcpx.interp.knobs import KnobUse, KnobUses, OverriddenLaterError
 from tcpx.interp.payload_check import check_on_payload
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.state import State, StepHook
-from tcpx.interp.statements import run_block
+from tcpx.interp.statements import Runner
 from tcpx.interp.trace import AttemptKey, Trace
 from tcpx.interp.work import Work
 from tcpx.limits import MOST_THREADS, shares_of, shortened
@@ -121,7 +121,7 @@ def _run(called: ast.Schedule, state: State, is_lowered: bool) -> Run:
     """Run a schedule once; whatever is raised, the module is then as it was."""
     try:
         state.trace.use(called)
-        run_block(called.body, state, _frame(called, state))
+        Runner(state).block(called.body, _frame(called, state))
         state.knobs.assignment.require_read(state.knobs.read, state.knobs.names, state.called is not None)
         if not is_lowered:
             verify_module(state.module)

@@ -61,12 +61,28 @@ def evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeV
         state.work.depth -= 1
 
 
+def value_or_top(expression: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
+    """The value of an expression, `UNKNOWN` included."""
+    try:
+        return evaluate(expression, state, frame)
+    except UnforeseenError:
+        return UNKNOWN
+
+
 def argument_value(param: ast.Param, node: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
     """An argument for a declared parameter: where a dim is declared, a bare name is the dim."""
     if param.type.name == "dim" and isinstance(node, ast.Name):
         held = frame.names.get(node.name)
         return held if isinstance(held, DimHandle) else DimHandle(OpHandle((), "any op"), node.name)
     return evaluate(node, state, frame)
+
+
+def argument_or_top(param: ast.Param, node: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
+    """The same, `UNKNOWN` included."""
+    try:
+        return argument_value(param, node, state, frame)
+    except UnforeseenError:
+        return UNKNOWN
 
 
 def _apply(callee: FunctionCallee, call: ast.Call, state: State, frame: Frame) -> RuntimeValue:

@@ -23,7 +23,7 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.printer import print_expression
 from tcpx.transform.specialize_when import Failure, Version, specialize_when
 
-RunBlock = Callable[[ast.Block, State, Frame], tuple[RuntimeValue, ...] | None]
+RunBlock = Callable[[ast.Block, Frame], tuple[RuntimeValue, ...] | None]
 NO_VERSION: Final = "no version of the kernel is for these sizes"
 
 
@@ -36,7 +36,7 @@ def run_specialize(statement: ast.Specialize, state: State, frame: Frame, run_bl
     if not branches:
         if isinstance(last, ast.Fail):
             raise _nothing_holds(last, statement, frame)
-        run_block(last, state, frame_of_version(statement, last, frame))
+        run_block(last, frame_of_version(statement, last, frame))
         return
     bodies = [*(branch.body for branch, _ in branches), *([last] if isinstance(last, ast.Block) else [])]
     failure = None if isinstance(last, ast.Block) else Failure(last.message or NO_VERSION, last.location)
@@ -174,5 +174,5 @@ def _run_branch(version: Version, body: ast.Block, state: State, inner: Frame, r
     facts = context_in(version.conditional, version.region).invariant()
     origins, since = frozenset(version.conditional.origins), state.module.next_origin
     state.handles.branches.append(BranchFilter(origins, version.region, facts, since))
-    run_block(body, state, inner)
+    run_block(body, inner)
     state.handles.branches.pop()

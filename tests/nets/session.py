@@ -10,7 +10,7 @@ from tcpx.interp.handles import Handles
 from tcpx.interp.knobs import KnobUses
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
-from tcpx.interp.statements import run_statement
+from tcpx.interp.statements import Runner
 from tcpx.interp.trace import Trace
 from tcpx.interp.values import OpHandle
 from tcpx.payload.interfaces import Tileable
@@ -57,7 +57,7 @@ class Session:
         (statement,) = tcpx.parse_schedule(schedule_text([text])).schedule().body.statements
         before = Savepoint.take(self.state)
         try:
-            run_statement(statement, self.state, self.frame)
+            Runner(self.state).guarded(statement, self.frame)
         except tcpx.TcpxError:
             before.restore(self.state)
             raise

@@ -3,25 +3,25 @@
 The schedule is followed without taking a step, and everything that depends on knobs becomes a formula over them.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tcpx.interp.conditions import Condition
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative, limit_of
 from tcpx.interp.frame import Frame
+from tcpx.interp.interpreter import Arm, Values, check_requirement
 from tcpx.interp.lifting import plain_value
-from tcpx.interp.payload_check import Known, PayloadChecker
+from tcpx.interp.payload_check import PayloadChecker
 from tcpx.interp.space.decided import may_hold, surely_holds
 from tcpx.interp.space.folding import depends_on_knobs, fold, names_in
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.formula import Formula, Value, apply, constant, either, knob
 from tcpx.interp.space.variables import CHOICE, Constraint, Surveyed, Variable
 from tcpx.interp.state import State
-from tcpx.interp.statements import check_requirement
 from tcpx.interp.values import UNKNOWN, DimHandle, OpHandle
 from tcpx.payload.diagnostics import Location, TcpxError
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import SequenceCallee
 
 
 class Surveyor(PayloadChecker):
@@ -43,16 +43,7 @@ class Surveyor(PayloadChecker):
         self.result = Surveyed()
         self.active: tuple[Formula, ...] = ()
 
-    @contextmanager
-    def where(self, *conditions: Formula) -> Generator[None]:
-        """Inside a block that runs where these hold."""
-        held, self.active = self.active, (*self.active, *conditions)
-        try:
-            yield
-        finally:
-            self.active = held
-
-    def statement(self, statement: ast.Statement, frame: Frame) -> list[Known] | None:
+    def statement(self, statement: ast.Statement, frame: Frame) -> Values | None:
         match statement:
             case ast.Knob():
                 self._knob(statement, frame)
@@ -60,17 +51,14 @@ class Surveyor(PayloadChecker):
                 self._require(statement, frame)
             case ast.Tune():
                 self._tune(statement, frame)
-            case ast.If():
-                return self._if_on_knobs(statement, frame)
-            case ast.Let():
-                super().statement(statement, frame)
-                for name in statement.names:
-                    frame.formulas.pop(name, None)
-                if len(statement.names) == 1:
-                    self._note(statement.names[0], statement.value, frame, frame)
             case _:
                 return super().statement(statement, frame)
         return None
+
+    def let(self, statement: ast.Let, frame: Frame) -> None:
+        super().let(statement, frame)
+        if len(statement.names) == 1:
+            self._note(statement.names[0], statement.value, frame, frame)
 
     def _knob(self, statement: ast.Knob, frame: Frame) -> None:
         default = fold(statement.default, self.state, frame)
@@ -86,10 +74,10 @@ class Surveyor(PayloadChecker):
             if pinned is not None:
                 if domain.is_constant and not domain.is_guess and not self.active:
                     self.result.misfits.append(refused.diagnostic)
-                self._bind(statement.name, pinned, frame)
+                frame.names[statement.name] = pinned
                 self._keep_inside(domain, pinned, statement, frame)
                 return
-            self._bind(statement.name, next(iter(_items(domain)), None), frame)
+            frame.names[statement.name] = next(iter(_items(domain)), UNKNOWN)
         use = self.state.knobs.at(f"{frame.use}.{statement.name}")
         if use is not None and use.overridden:
             if not use.beyond:
@@ -202,25 +190,30 @@ class Surveyor(PayloadChecker):
         path = self._variable(frame, name, type_, default, domain, statement.location, statement.trivia.doc)
         for value, block in blocks.items():
             is_chosen = apply("==", (knob(path), constant(value)))
-            with self.mute(), self.where(*([is_chosen] if is_chosen is not None else [])):
-                self.block(block, frame.block())
+            under = (is_chosen,) if is_chosen is not None else ()
+            self.may_run(Arm(block, frame.block(), is_certain=False, under=under))
 
-    def _if_on_knobs(self, statement: ast.If, frame: Frame) -> list[Known] | None:
+    def may_run(self, arm: Arm) -> None:
+        held, self.active = self.active, (*self.active, *arm.under)
+        try:
+            super().may_run(arm)
+        finally:
+            self.active = held
+
+    def arms_of_if(self, statement: ast.If, frame: Frame) -> Iterator[Arm]:
+        """All blocks, where all conditions are formulas: each under its own, and the opposites of those before it."""
         conditions = [fold(branch.condition, self.state, frame) for branch in statement.branches]
         known = [c for c in conditions if c is not None]
         if len(known) < len(conditions) or all(c.is_constant for c in known):
-            return super().statement(statement, frame)
-        opposites: list[Formula] = []
-        bodies = [branch.body for branch in statement.branches]
-        for condition, body in zip(known, bodies, strict=True):
-            with self.mute(), self.where(*opposites, condition):
-                self.block(body, frame.block())
+            yield from super().arms_of_if(statement, frame)
+            return
+        opposites: tuple[Formula, ...] = ()
+        for condition, branch in zip(known, statement.branches, strict=True):
+            yield Arm(branch.body, frame.block(), is_certain=False, under=(*opposites, condition))
             opposite = apply("not", (condition,))
-            opposites += [opposite] if opposite is not None else []
+            opposites += (opposite,) if opposite is not None else ()
         if statement.orelse is not None:
-            with self.mute(), self.where(*opposites):
-                self.block(statement.orelse, frame.block())
-        return None
+            yield Arm(statement.orelse, frame.block(), is_certain=False, under=opposites)
 
     def tested(self, expression: ast.Expression, frame: Frame) -> Condition | None:
         """The condition of a version; one that steps may have changed says nothing about sizes."""
@@ -238,10 +231,10 @@ class Surveyor(PayloadChecker):
         handles = [value.base if isinstance(value, DimHandle) else value for value in values]
         return all(isinstance(h, OpHandle) and not self.guesses.touched.intersection(h.origins) for h in handles)
 
-    def versions(self, statement: ast.Specialize, frame: Frame) -> list[tuple[ast.Block, bool]]:
+    def versions_made(self, statement: ast.Specialize, frame: Frame) -> list[tuple[ast.Block, bool]]:
         """The versions that may be made; those that none of the sizes reaches are not taken."""
         outer, self.surely = self.surely, []
-        made = super().versions(statement, frame)
+        made = super().versions_made(statement, frame)
         conditions, self.surely = self.surely, outer
         bodies = [branch.body for branch in statement.branches]
         self.unreached -= {id(block) for block in (*bodies, statement.orelse)}
@@ -254,7 +247,7 @@ class Surveyor(PayloadChecker):
             self.unreached.add(id(statement.orelse))
         return made
 
-    def block(self, block: ast.Block, frame: Frame) -> list[Known] | None:
+    def block(self, block: ast.Block, frame: Frame) -> Values | None:
         """Follow a block; knobs in one that no size reaches are not taken."""
         held, self.is_taken = self.is_taken, self.is_taken and not (self.sizes and id(block) in self.unreached)
         try:
@@ -262,14 +255,14 @@ class Surveyor(PayloadChecker):
         finally:
             self.is_taken = held
 
-    def entering(self, sequence: ast.Sequence, bound: Mapping[str, ast.Argument], frame: Frame, inner: Frame) -> None:
+    def entering(self, callee: SequenceCallee, call: ast.Call, frame: Frame, inner: Frame) -> None:
         """Parameters are formulas of what they are given."""
-        for param in sequence.params:
-            given = bound.get(param.name)
-            value = given.value if given is not None else param.default
-            outside = frame if given is not None else inner
-            if value is not None:
-                self._note(param.name, value, outside, inner)
+        given = self.state.arguments_of(callee.sequence, call)
+        for param in callee.sequence.params:
+            if param.name in given:
+                self._note(param.name, given[param.name].value, frame, inner)
+            elif param.default is not None:
+                self._note(param.name, param.default, inner, inner)
 
     def _note(self, name: str, value: ast.Expression, frame: Frame, bound_in: Frame) -> None:
         """A name bound to what depends on knobs: to the formula, or to top where it is none."""
