@@ -45,6 +45,8 @@ class PayloadChecker(Interpreter):
         self.foresight = foresight
         self.found: dict[tuple[object, ...], Diagnostic] = {}
         self.muted = 0
+        self.may_be_over = False
+        """Whether the sequence that is followed may have returned."""
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Keep a finding, each place and message once."""
@@ -64,7 +66,8 @@ class PayloadChecker(Interpreter):
         """What is found in a block, set apart."""
         held, self.found = self.found, {}
         try:
-            self.block(block, frame.block())
+            if self.block(block, frame.block()) is not None:
+                self.may_return()
             return self.found
         finally:
             self.found = held
@@ -97,7 +100,22 @@ class PayloadChecker(Interpreter):
 
     def may_run(self, arm: Arm) -> None:
         with self.mute():
-            self.block(arm.body, arm.frame)
+            returned = self.block(arm.body, arm.frame)
+        if returned is not None:
+            self.may_return()
+
+    def may_return(self) -> None:
+        """What follows in the sequence may not run."""
+        self.may_be_over = True
+        self.muted += 1
+
+    def sequence(self, callee: SequenceCallee, call: ast.Call, frame: Frame) -> Values | None:
+        outer, self.may_be_over = (self.muted, self.may_be_over), False
+        try:
+            returned = super().sequence(callee, call, frame)
+            return None if self.may_be_over else returned
+        finally:
+            self.muted, self.may_be_over = outer
 
     def optional(self, follow: Callable[[], Values | None]) -> None:
         with self.mute():

@@ -42,6 +42,8 @@ class Surveyor(PayloadChecker):
         self.unreached: set[int] = set()
         self.result = Surveyed()
         self.active: tuple[Formula, ...] = ()
+        self.returned: tuple[Formula | None, ...] = ()
+        """The results of the sequence that was followed last, over knobs; None for one that is no formula."""
 
     def statement(self, statement: ast.Statement, frame: Frame) -> Values | None:
         match statement:
@@ -51,14 +53,27 @@ class Surveyor(PayloadChecker):
                 self._require(statement, frame)
             case ast.Tune():
                 self._tune(statement, frame)
+            case ast.Return():
+                self.returned = tuple(fold(v, self.state, frame) for v in statement.values)
+                return super().statement(statement, frame)
             case _:
                 return super().statement(statement, frame)
         return None
 
     def let(self, statement: ast.Let, frame: Frame) -> None:
+        self.returned = ()
         super().let(statement, frame)
         if len(statement.names) == 1:
             self._note(statement.names[0], statement.value, frame, frame)
+        for name, formula in zip(statement.names, self.returned, strict=False):
+            if formula is not None and not formula.is_constant:
+                frame.formulas[name] = formula
+
+    def sequence(self, callee: SequenceCallee, call: ast.Call, frame: Frame) -> Values | None:
+        results = super().sequence(callee, call, frame)
+        if results is None:
+            self.returned = ()
+        return results
 
     def _knob(self, statement: ast.Knob, frame: Frame) -> None:
         default = fold(statement.default, self.state, frame)
