@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from math import isfinite
+from typing import cast
 
 from tcpx.interp.conditions import AnyOf
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
+from tcpx.interp.space.formula import OPERATIONS
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LONGEST_STRING, fits_int64
 from tcpx.payload.diagnostics import Direction, Kind
@@ -87,19 +89,9 @@ def _power(base: RuntimeValue, exponent: RuntimeValue, frame: Frame, node: ast.N
 
 
 def _on_floats(operator: str, lhs: float, rhs: float, frame: Frame, node: ast.Node) -> float:
-    match operator:
-        case "+":
-            return lhs + rhs
-        case "-":
-            return lhs - rhs
-        case "*":
-            return lhs * rhs
-        case _ if rhs == 0:
-            raise frame.error("division by zero", node, required="a divisor that is not 0", kind=Kind.SILENCEABLE)
-        case "/":
-            return lhs / rhs
-        case _:
-            return lhs % rhs
+    if operator in ("/", "%") and rhs == 0:
+        raise frame.error("division by zero", node, required="a divisor that is not 0", kind=Kind.SILENCEABLE)
+    return cast("float", OPERATIONS[operator](lhs, rhs))
 
 
 def _on_sizes(operator: str, lhs: Dim, rhs: Dim, frame: Frame, node: ast.Node) -> Dim:
@@ -137,10 +129,8 @@ def compare(
         return made if decided is None else decided
     if operator in ("==", "!="):
         return _equal(lhs, rhs, handles) == (operator == "==")
-    if isinstance(lhs, int | float) and isinstance(rhs, int | float):
-        return {"<": lhs < rhs, "<=": lhs <= rhs, ">": lhs > rhs, ">=": lhs >= rhs}[operator]
-    if isinstance(lhs, str) and isinstance(rhs, str):
-        return {"<": lhs < rhs, "<=": lhs <= rhs, ">": lhs > rhs, ">=": lhs >= rhs}[operator]
+    if all(isinstance(v, int | float) for v in (lhs, rhs)) or all(isinstance(v, str) for v in (lhs, rhs)):
+        return bool(OPERATIONS[operator](lhs, rhs))
     raise frame.error(
         "these have no order", node, required="two numbers", found=f"{kind_of(lhs)} {operator} {kind_of(rhs)}"
     )

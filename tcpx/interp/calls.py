@@ -1,10 +1,11 @@
 """Calling a sequence: arguments by declared type, a frame of its own, its path for knobs."""
 
-from tcpx.interp.expressions import argument_or_top, value_or_top
+from tcpx.interp.expressions import argument_value, value_or_top
+from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.parameters import call_frame, given_arguments
 from tcpx.interp.state import State
-from tcpx.interp.values import UNKNOWN, OpHandle
+from tcpx.interp.values import UNKNOWN, OpHandle, RuntimeValue
 from tcpx.payload.lookup import source_name
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee
@@ -12,11 +13,18 @@ from tcpx.transform.language.binding import SequenceCallee
 
 def frame_of_call(callee: SequenceCallee, call: ast.Call, state: State, frame: Frame) -> Frame:
     """The frame of a sequence with its parameters bound. Raises ScheduleError."""
-    given = given_arguments(callee, call, state, frame, argument_or_top)
+    given = given_arguments(callee, call, state, frame, _argument_or_top)
     made = call_frame(callee, call, given, state, frame, value_or_top)
     made.given = tuple(value for value in made.names.values() if value is not UNKNOWN)
     made.use, made.place = use_paths(frame, callee.sequence.name, made, state)
     return made
+
+
+def _argument_or_top(param: ast.Param, node: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
+    try:
+        return argument_value(param, node, state, frame)
+    except UnforeseenError:
+        return UNKNOWN
 
 
 def use_paths(outer: Frame, sequence: str, frame: Frame, state: State) -> tuple[str, str]:

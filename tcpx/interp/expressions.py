@@ -77,14 +77,6 @@ def argument_value(param: ast.Param, node: ast.Expression, state: State, frame: 
     return evaluate(node, state, frame)
 
 
-def argument_or_top(param: ast.Param, node: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
-    """The same, `UNKNOWN` included."""
-    try:
-        return argument_value(param, node, state, frame)
-    except UnforeseenError:
-        return UNKNOWN
-
-
 def _apply(callee: FunctionCallee, call: ast.Call, state: State, frame: Frame) -> RuntimeValue:
     """The value of a function of a schedule."""
     function = callee.function

@@ -8,6 +8,7 @@ from tcpx.interp.arithmetic import checked, size_text
 from tcpx.interp.clusters import clusters, row_clusters
 from tcpx.interp.conditions import Condition, conjunction, disjunction
 from tcpx.interp.frame import Frame
+from tcpx.interp.space.formula import divisors, pow2
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LARGEST_DIVIDED
@@ -240,14 +241,14 @@ def _positive(divisor: Dim, frame: Frame, node: ast.Node) -> Dim:
     return divisor
 
 
-def _list(items: range | list[int], state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+def _list(items: range | tuple[int, ...], state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     state.work.items_of(len(items), frame, node)
     return tuple(items)
 
 
 def _pow2(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     low, high = (_int(a, frame, node) for a in args)
-    return _list([1 << k for k in range(max(high, 0).bit_length()) if low <= 1 << k <= high], state, frame, node)
+    return _list(pow2(low, high), state, frame, node)
 
 
 def _multiples(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -263,8 +264,7 @@ def _divisors(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Ru
         required = f"a number from 1 to {LARGEST_DIVIDED}"
         raise frame.error("the divisors of this are not listed", node, required=required, found=str(number))
     state.work.trials(isqrt(number), frame, node)
-    small = [k for k in range(1, isqrt(number) + 1) if number % k == 0]
-    return tuple(sorted({*small, *(number // k for k in small)}))
+    return divisors(number)
 
 
 def _contains(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:

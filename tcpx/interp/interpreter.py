@@ -81,9 +81,9 @@ class Interpreter(ABC):
     def may_run(self, arm: Arm) -> None:
         """The join of a block that may be chosen into what is known."""
 
-    @abstractmethod
-    def entering(self, callee: SequenceCallee, call: ast.Call, frame: Frame, inner: Frame) -> None:
-        """Called with the frames outside and inside a sequence, before it is followed."""
+    def frame_of(self, callee: SequenceCallee, call: ast.Call, frame: Frame) -> Frame:
+        """The frame of a sequence, with its parameters bound."""
+        return frame_of_call(callee, call, self.state, frame)
 
     def evaluated(self, expression: ast.Expression, frame: Frame) -> RuntimeValue:
         """What a name is bound to. Raises UnforeseenError for top."""
@@ -181,10 +181,8 @@ class Interpreter(ABC):
         return self.sequence(callee, call, frame)
 
     def sequence(self, callee: SequenceCallee, call: ast.Call, frame: Frame) -> Values | None:
-        """The effect of the statements of a sequence, with its parameters bound."""
-        inner = frame_of_call(callee, call, self.state, frame)
-        self.entering(callee, call, frame, inner)
-        return self.block(callee.sequence.body, inner)
+        """The effect of the statements of a sequence."""
+        return self.block(callee.sequence.body, self.frame_of(callee, call, frame))
 
     def for_each(self, statement: ast.ForEach, frame: Frame) -> Values | None:
         """The effect of all iterations."""
@@ -231,7 +229,9 @@ class Interpreter(ABC):
         subject = value_or_top(statement.subject, self.state, frame)
         if not isinstance(subject, OpHandle | Unknown):
             raise frame.error("`case` is about an op", statement.subject, required="op", found=describe(subject))
-        asked = subject if isinstance(subject, OpHandle) and self.knows(subject) else None
+        foresight, asked = self.state.foresight, None
+        if isinstance(subject, OpHandle) and (foresight is None or foresight.is_known(subject.origins)):
+            asked = subject
         ops = self.state.handles.resolve(asked, statement.subject.location) if asked is not None else []
         reasons: list[str] = []
         for arm in statement.arms:
@@ -250,10 +250,6 @@ class Interpreter(ABC):
             yield Arm(statement.orelse, frame.block(), is_certain=True)
         elif asked is not None:
             raise _no_arm(statement, asked, reasons, frame)
-
-    @abstractmethod
-    def knows(self, subject: OpHandle) -> bool:
-        """Whether the operations of a handle have the classes and dims that they have in a run."""
 
     def _outcomes(self, arm: ast.Arm, subject: OpHandle, ops: list[Operation], frame: Frame) -> list[Outcome] | None:
         """How operations do by the pattern of an arm; None if it is not known."""

@@ -134,12 +134,6 @@ class PayloadChecker(Interpreter):
             return match_after_steps(expression, self.state, frame, self.foresight)
         return super().evaluated(expression, frame)
 
-    def knows(self, subject: OpHandle) -> bool:
-        return self.foresight.is_known(subject.origins)
-
-    def entering(self, callee: SequenceCallee, call: ast.Call, frame: Frame, inner: Frame) -> None:
-        """Nothing is collected there."""
-
     def items(self, statement: ast.ForEach, frame: Frame) -> Iterable[RuntimeValue]:
         value = self.evaluated(statement.items, frame)
         return value if isinstance(value, tuple) else (value,)

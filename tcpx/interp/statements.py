@@ -55,14 +55,13 @@ class Runner(Interpreter):
         raise AssertionError("a condition has a concrete value in a run")
 
     def sequence(self, callee: SequenceCallee, call: ast.Call, frame: Frame) -> Values:
-        self.state.trace.use(callee.sequence)
         return super().sequence(callee, call, frame) or ()
 
-    def entering(self, callee: SequenceCallee, call: ast.Call, frame: Frame, inner: Frame) -> None:
+    def frame_of(self, callee: SequenceCallee, call: ast.Call, frame: Frame) -> Frame:
+        self.state.trace.use(callee.sequence)
+        inner = super().frame_of(callee, call, frame)
         self.state.trace.use_in(inner.place, callee.sequence)
-
-    def knows(self, subject: OpHandle) -> bool:
-        return True
+        return inner
 
     def items(self, statement: ast.ForEach, frame: Frame) -> Iterator[RuntimeValue]:
         """Items that ended, or that an earlier one was merged with, are passed over."""

@@ -124,11 +124,7 @@ def describe(value: RuntimeValue) -> str:
             return shown(value)
         case Size():
             return to_text(value)
-        case ScalarType() | Predicate() | AnyOf():
+        case ScalarType() | Predicate() | AnyOf() | Formula() | Unknown():
             return str(value)
         case tuple():
             return f"[{', '.join(map(describe, value))}]"
-        case Formula():
-            return value.text
-        case Unknown():
-            return "?"

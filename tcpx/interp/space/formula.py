@@ -258,7 +258,8 @@ def _range(a: int, b: int) -> tuple[int, ...]:
     return _short(range(a, b + 1))
 
 
-def _pow2(low: int, high: int) -> tuple[int, ...]:
+def pow2(low: int, high: int) -> tuple[int, ...]:
+    """The powers of 2 from `low` to `high`."""
     return tuple(1 << k for k in range(max(high, 0).bit_length()) if low <= 1 << k <= high)
 
 
@@ -274,7 +275,8 @@ def _short(items: range) -> tuple[int, ...]:
     return tuple(items)
 
 
-def _divisors(number: int) -> tuple[int, ...]:
+def divisors(number: int) -> tuple[int, ...]:
+    """The divisors of a number, in order."""
     if not 0 < number <= LARGEST_DIVIDED:
         raise ValueError("divisors of a number out of range")
     small = [k for k in range(1, isqrt(number) + 1) if number % k == 0]
@@ -315,9 +317,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "ceildiv": _ceildiv,
     "align_up": _align_up,
     "..": _range,
-    "pow2": _pow2,
+    "pow2": pow2,
     "multiples": _multiples,
-    "divisors": _divisors,
+    "divisors": divisors,
     "contains": _contains,
     "len": _length,
     "up_to": up_to,

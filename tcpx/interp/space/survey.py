@@ -8,14 +8,15 @@ from dataclasses import replace
 
 from tcpx.interp.conditions import Condition
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative, limit_of
+from tcpx.interp.expressions import evaluate
+from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.interpreter import Arm, Values, check_requirement
-from tcpx.interp.lifting import plain_value
+from tcpx.interp.lifting import lifted, plain_value
 from tcpx.interp.payload_check import PayloadChecker
 from tcpx.interp.space.decided import may_hold, surely_holds
-from tcpx.interp.space.folding import depends_on_knobs, fold, names_in
 from tcpx.interp.space.foresight import SurveyForesight
-from tcpx.interp.space.formula import Formula, Value, apply, constant, either, knob
+from tcpx.interp.space.formula import Formula, Value, apply, constant, either, guessed, knob
 from tcpx.interp.space.variables import CHOICE, Constraint, Surveyed, Variable
 from tcpx.interp.state import State
 from tcpx.interp.values import UNKNOWN, DimHandle, OpHandle
@@ -54,7 +55,7 @@ class Surveyor(PayloadChecker):
             case ast.Tune():
                 self._tune(statement, frame)
             case ast.Return():
-                self.returned = tuple(fold(v, self.state, frame) for v in statement.values)
+                self.returned = tuple(self.fold(v, frame) for v in statement.values)
                 return super().statement(statement, frame)
             case _:
                 return super().statement(statement, frame)
@@ -75,9 +76,20 @@ class Surveyor(PayloadChecker):
             self.returned = ()
         return results
 
+    def fold(self, expression: ast.Expression, frame: Frame) -> Formula | None:
+        """The expression over knobs; None where it depends on what is not known before the schedule runs."""
+        before = self.guesses.start_guessing()
+        try:
+            made = lifted(evaluate(expression, self.state, frame.over_knobs()))
+        except (UnforeseenError, TcpxError):
+            return None
+        finally:
+            is_guess = self.guesses.end_guessing(before)
+        return guessed(made) if is_guess else made
+
     def _knob(self, statement: ast.Knob, frame: Frame) -> None:
-        default = fold(statement.default, self.state, frame)
-        domain = fold(statement.domain, self.state, frame) if statement.domain is not None else None
+        default = self.fold(statement.default, frame)
+        domain = self.fold(statement.domain, frame) if statement.domain is not None else None
         pinned = self.state.knobs.value(frame.use, statement.name)
         try:
             bind_knob(statement, self.state, frame)
@@ -158,7 +170,7 @@ class Surveyor(PayloadChecker):
         return path
 
     def _require(self, statement: ast.Require, frame: Frame) -> None:
-        formula = fold(statement.condition, self.state, frame)
+        formula = self.fold(statement.condition, frame)
         if formula is not None and not formula.is_constant and not formula.is_guess:
             message = statement.message or f"`{statement.location.span}` does not hold"
             self.result.constraints.append(Constraint(formula, self.active, message, statement.location))
@@ -181,7 +193,7 @@ class Surveyor(PayloadChecker):
         self._alternatives(statement, name, CHOICE, constant(0), blocks, frame)
 
     def _named_tune(self, statement: ast.Tune, frame: Frame) -> None:
-        default = fold(statement.default, self.state, frame) if statement.default is not None else None
+        default = self.fold(statement.default, frame) if statement.default is not None else None
         taken = chosen_alternative(statement, self.state, frame)
         use = self.state.knobs.at(f"{frame.use}.{statement.name}")
         if use is None or use.overridden:
@@ -217,7 +229,7 @@ class Surveyor(PayloadChecker):
 
     def arms_of_if(self, statement: ast.If, frame: Frame) -> Iterator[Arm]:
         """All blocks, where all conditions are formulas: each under its own, and the opposites of those before it."""
-        conditions = [fold(branch.condition, self.state, frame) for branch in statement.branches]
+        conditions = [self.fold(branch.condition, frame) for branch in statement.branches]
         known = [c for c in conditions if c is not None]
         if len(known) < len(conditions) or all(c.is_constant for c in known):
             yield from super().arms_of_if(statement, frame)
@@ -242,7 +254,7 @@ class Surveyor(PayloadChecker):
 
     def _is_untouched(self, expression: ast.Expression, frame: Frame) -> bool:
         """Whether all handles that an expression mentions are of operations that no step was given."""
-        values = [frame.names[name] for name in names_in(expression) if name in frame.names]
+        values = [frame.names[name] for name in _names_in(expression) if name in frame.names]
         handles = [value.base if isinstance(value, DimHandle) else value for value in values]
         return all(isinstance(h, OpHandle) and not self.guesses.touched.intersection(h.origins) for h in handles)
 
@@ -270,21 +282,28 @@ class Surveyor(PayloadChecker):
         finally:
             self.is_taken = held
 
-    def entering(self, callee: SequenceCallee, call: ast.Call, frame: Frame, inner: Frame) -> None:
+    def frame_of(self, callee: SequenceCallee, call: ast.Call, frame: Frame) -> Frame:
         """Parameters are formulas of what they are given."""
+        inner = super().frame_of(callee, call, frame)
         given = self.state.arguments_of(callee.sequence, call)
         for param in callee.sequence.params:
             if param.name in given:
                 self._note(param.name, given[param.name].value, frame, inner)
             elif param.default is not None:
                 self._note(param.name, param.default, inner, inner)
+        return inner
 
     def _note(self, name: str, value: ast.Expression, frame: Frame, bound_in: Frame) -> None:
         """A name bound to what depends on knobs: to the formula, or to top where it is none."""
-        if depends_on_knobs(value, frame):
-            formula = fold(value, self.state, frame)
+        if not frame.formulas.keys().isdisjoint(_names_in(value)):
+            formula = self.fold(value, frame)
             if formula is None or not formula.is_constant:
                 bound_in.formulas[name] = formula or UNKNOWN
+
+
+def _names_in(expression: ast.Expression) -> set[str]:
+    """All names that an expression mentions."""
+    return {node.name for node in ast.walk(expression) if isinstance(node, ast.Name)}
 
 
 def _items(domain: Formula) -> tuple[Value, ...]:
