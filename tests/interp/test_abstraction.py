@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import tcpx
+from tcpx.assignment import Assignment, ParamValue
 from tcpx.interp.engine import begin_run
 from tcpx.interp.foresight import Foresight
 from tcpx.interp.frame import Frame
-from tcpx.interp.knobs import ParamValue, overrides_of
 from tcpx.interp.lifting import plain_value
 from tcpx.interp.payload_check import PayloadChecker
 from tcpx.interp.space.foresight import SurveyForesight
@@ -285,7 +285,7 @@ def stands_for(abstract: RuntimeValue, value: RuntimeValue, knobs: Mapping[str, 
 
 def begun(text: str, knobs: Mapping[str, ParamValue]) -> tuple[ast.Schedule, State, Frame]:
     program = tcpx.parse_schedule(text)
-    return begin_run(tcpx.parse(PAYLOAD), program, load_target("generic"), 1, overrides_of(knobs))
+    return begin_run(tcpx.parse(PAYLOAD), program, load_target("generic"), 1, Assignment.of(knobs))
 
 
 def run_of(text: str, knobs: Mapping[str, ParamValue]) -> tuple[Run, bool]:
@@ -338,7 +338,7 @@ def misses(text: str, seed: int, counts: Counter[str]) -> Iterator[str]:
             yield f"{chosen}: the check finds {[d.message for d in check.found.values()]}, and the run succeeds"
         counts["failed runs"] += failed
         counts["found"] += bool(check.found)
-        plain = {use.path: plain_value(use.value) for use in run.state.overrides.uses}
+        plain = {use.path: plain_value(use.value) for use in run.state.knobs}
         knobs = {path: value for path, value in plain.items() if isinstance(value, int | float | str)}
         for place, value in run.bound:
             for domain, bound in (("check", check.bound), ("survey", survey.bound)):
