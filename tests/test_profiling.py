@@ -25,6 +25,7 @@ from tests.nets.oracle import KINDS, arguments, sizes_of
 from tests.nets.payloads import RandomPayload
 from tests.optional_tools import CHROMIUM, compilers
 from tests.report.test_page import Page
+from tests.transform.ops.test_share import layers
 
 PRODUCT = """\
 func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, K, N] {
@@ -199,6 +200,19 @@ def test_equal_functions_ask_for_what_all_their_calls_do() -> None:
     (row,) = (row for row in found.rows if row.function != "f")
     assert (row.runs, row.operations, row.issued, row.padding) == (2, 2 * 16 * 8, 2 * 16 * 8, 0)
     assert sum(row.operations for row in found.rows) == 4 * 16 * 8
+
+
+def test_each_call_of_a_shared_function_has_its_node() -> None:
+    found = tcpx.profile(
+        tcpx.parse(layers(3)),
+        tcpx.parse_schedule("language 2\nschedule s(root: func) { share(match any contract in root) }\n"),
+        *(np.ones(shape, np.float32) for shape in ((5, 8), (8, 8), (8, 8), (8, 8))),
+        target="generic",
+        seconds=0.0,
+    )
+    calls = [(row.node, row.place, row.runs) for row in found.rows if row.callee == "f.e0"]
+    assert calls == [("e0", "<text>:3", 1), ("e1", "<text>:6", 1), ("e2", "<text>:9", 1)]
+    assert {row.runs for row in found.rows if row.function == "f.e0"} == {3}
 
 
 LOOP = """\

@@ -1,12 +1,14 @@
 """Functions that are called are checked by themselves: what calls gave is kept, and compared where they change."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tcpx.interp.called import CalledFunctions
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.evaluator import Array, check_arguments, evaluate_func
-from tcpx.payload.ir import FuncOp, Module
+from tcpx.payload.ir import FuncOp, Module, Value
 from tcpx.payload.text.printer import print_func
+from tcpx.payload.types import shape_of
 from tcpx.verification.numbers import Case, Given, Inputs, Mismatch, compare, is_same
 from tcpx.verification.sizes import work_of
 
@@ -46,6 +48,8 @@ class Answers:
         self.module = functions.module
         self._tried: set[tuple[FuncOp, tuple[tuple[int, ...], ...]]] = set()
         self._new: list[tuple[str, Inputs, Given]] = []
+        self.wrong: tuple[FuncOp, Sequence[Array]] | None = None
+        """The first call that did not give what it gave before."""
 
     def __call__(self, func: FuncOp, args: Sequence[Array], run: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
         text = self._functions.called.text(func)
@@ -64,6 +68,8 @@ class Answers:
         if not is_known:
             self._new.append((text, exact, Given(inputs, tuple(array.copy() for array in made or ()))))
         is_right = is_known and (made is None or _agree(made, found[0].outputs))
+        if is_known and not is_right and self.wrong is None:
+            self.wrong = func, [array.copy() for array in args]
         return tuple(array.copy() for array in (found[0].outputs if is_right else made or ()))
 
     def keep(self) -> None:
@@ -128,8 +134,25 @@ def _mismatch(func: FuncOp, case: Case, answers: Answers, limit: int, seed: int)
         try:
             results = evaluate_func(module, func, arrays, seed, calls=answers)
         except TcpxError as error:
-            return Mismatch(case, failure=error.diagnostic.message, function=name), skipped
+            failed = Mismatch(case, failure=error.diagnostic.message, function=name)
+            return _with_calls(failed, (func, arrays), answers), skipped
         found = compare(case, results, expected, name)
         if found is not None:
-            return found, skipped
+            return _with_calls(found, (func, arrays), answers), skipped
     return None, skipped
+
+
+def _with_calls(found: Mismatch, evaluated: tuple[FuncOp, Sequence[Array]], answers: Answers) -> Mismatch:
+    """What is wrong, with the calls that it is wrong in: of the function that was evaluated, or of the first one that
+    gave something else than before."""
+    callee = evaluated if found.function else answers.wrong
+    if callee is None:
+        return found
+    func, arrays = callee
+    calls = (call.name for call in func.callers() if all(map(_may_be, call.operands, arrays)))
+    return replace(found, callee=func.name, calls=tuple(calls))
+
+
+def _may_be(value: Value, array: Array) -> bool:
+    """Whether the sizes of a value are not others than those of an array."""
+    return all(not isinstance(dim, int) or dim == n for dim, n in zip(shape_of(value.type), array.shape, strict=True))

@@ -18,6 +18,8 @@ SPECIAL: Final = (np.nan, np.inf, -np.inf, -0.0, 1e-40)
 """Put into arrays of floats, one in each, in turn."""
 ROUNDINGS: Final = 512
 """How many roundings, relative to the largest element of a result, two orders of the same sums may differ by."""
+MOST_CALLS: Final = 4
+"""Calls of a function that a message names."""
 
 
 @frozen
@@ -63,14 +65,26 @@ class Mismatch:
     failure: str = ""
     function: str = ""
     """The function that was evaluated by itself, with what it is called with; empty for the payload."""
+    callee: str = ""
+    """The function whose calls no longer give what they gave; empty where none is known."""
+    calls: tuple[str, ...] = ()
+    """Those of its calls whose arguments have these sizes."""
 
     def __str__(self) -> str:
         of = f" of @{self.function}" if self.function else ""
         if self.failure:
-            return f"at {self.case}: it cannot be evaluated{of}: {self.failure}"
+            return f"at {self.case}: it cannot be evaluated{of}: {self.failure}{self._calls()}"
         place = f"result {self.result}{of}, element {list(self.index)}"
         elements = counted(self.total, "element")
-        return f"at {self.case}: {self.wrong} of {elements}; {place} is {self.found!r}, not {self.wanted!r}"
+        return (
+            f"at {self.case}: {self.wrong} of {elements}; {place} is {self.found!r}, not {self.wanted!r}{self._calls()}"
+        )
+
+    def _calls(self) -> str:
+        if not self.callee:
+            return ""
+        more = [f"{len(self.calls) - MOST_CALLS} more"] if len(self.calls) > MOST_CALLS else []
+        return f" (@{self.callee}, called as {', '.join([*(f'%{name}' for name in self.calls[:MOST_CALLS]), *more])})"
 
 
 def cases_of(module: Module, sizes: Sequence[dict[str, int]], seed: int, *, drawn: bool = False) -> tuple[Case, ...]:

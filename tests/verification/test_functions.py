@@ -69,6 +69,26 @@ def test_a_wrong_step_on_a_function_is_named(position: int) -> None:
         assert wrong.mismatch.index == (size - 1,)
     assert verified.wrong is not None
     assert f"; result 0 of @net.d0, element [{verified.wrong.mismatch.index[0]}] is " in str(verified.wrong.mismatch)
+    for wrong in (verified.wrong, found.wrong):
+        assert wrong is not None
+        assert str(wrong.mismatch).endswith(" (@net.d0, called as %d0.1, %d1.1, %d2.1, %d3.1, 8 more)")
+
+
+@pytest.mark.usefixtures("drop_last")
+def test_of_a_family_the_calls_of_these_sizes_are_named() -> None:
+    text = """\
+func @f(%x: tensor<33xf32>, %y: tensor<47xf32>) -> (tensor<33xf32>, tensor<47xf32>) {
+  %y0 = tcp.exp(%x) : tensor<33xf32>
+  %y1 = tcp.exp(%y) : tensor<47xf32>
+  tcp.return(%y0, %y1)
+}
+"""
+    sharing = "share(match any exp in root, family: true)"
+    steps = schedule('let e = match one "y0" in root', sharing, "drop_last(parent(e))")
+    for found in (tcpx.verify_steps(tcpx.parse(text), steps), tcpx.bisect(tcpx.parse(text), steps)):
+        assert found.wrong is not None
+        call = {33: "%y0.1", 47: "%y1.1"}[found.wrong.mismatch.total]
+        assert str(found.wrong.mismatch).endswith(f" (@f.y0, called as {call})")
 
 
 @pytest.mark.usefixtures("drop_last")

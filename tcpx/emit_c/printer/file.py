@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
 from typing import Final
 
 from tcpx.emit_c import headers
@@ -31,6 +32,9 @@ from tcpx.target import Target, target_at
 from tcpx.target.rows import PLACEHOLDER
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_COPY: Final = re.compile(r"\.\d+$")
+"""What the name of a call has beyond that of the operation in its place."""
+WIDTH: Final = 112
 _OF_COMPILER: Final = ("__builtin_", "_Alignas")
 """How names begin that no header declares."""
 HIDDEN: Final = '__attribute__((visibility("hidden"))) '
@@ -146,7 +150,7 @@ def _file(
     for function in functions:
         lines.append(Line(""))
         if function.head:
-            lines.append(Line(f"/* {in_comment('@' + function.func.name)} */"))
+            lines += map(Line, _heading(function.func))
             first, *rest = function.lines
             made = [Line(linkage + first.text, first.op), *rest]
         else:
@@ -156,6 +160,15 @@ def _file(
             made = [Line(_named_apart(line.text, function.target, used), line.op) for line in made]
         lines += made
     return lines
+
+
+def _heading(func: FuncOp) -> list[str]:
+    """The comment of a function that others call: its name, and the operations that its calls compute."""
+    calls = dict.fromkeys(_COPY.sub("", call.name) for call in func.callers())
+    served = f", for {', '.join(calls)}" if calls else ""
+    first, *rest = wrap(in_comment(f"@{func.name}{served}"), WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = [f"/* {first}", *(f"   {line}" for line in rest)]
+    return [*lines[:-1], f"{lines[-1]} */"]
 
 
 def _foreign(target: Target, needs: Needs, of_file: Target) -> list[str]:

@@ -131,6 +131,7 @@ def test_compiled_they_are_one_c_function() -> None:
         wanted = exps / exps.sum(1, keepdims=True)
     np.testing.assert_allclose(kernel(x, *weights), wanted, rtol=1e-4)
     assert [*kernel.sources] == ["f.c", "f_e0.c"]
+    assert "\n/* @f.e0, for e0, e1, e2 */\n" in kernel.sources["f_e0.c"]
 
 
 def test_the_default_schedule_shares() -> None:
