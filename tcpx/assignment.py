@@ -115,6 +115,12 @@ class Assignment(Mapping[str, ParamValue]):
         alone."""
         return any(not key.removesuffix(BEYOND).isidentifier() for key in self.of_payload)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """The names in paths that hold in the entry, or in any function."""
+        paths = (key.removesuffix(BEYOND) for key in self.of_payload if not key.startswith("@"))
+        return frozenset(name for path in paths for name in path.rpartition(".")[0].split("/") if name)
+
     def reaching(self, path: str) -> list[str]:
         """The keys that hold for the knob of a path, in order."""
         found = dict.fromkeys(key for end in _ends(path) for key in self._ends.get(end, ()))

@@ -54,6 +54,27 @@ class Handles:
         self._watched.update(origins)
         return OpHandle(origins, label or (ops[0].name or ops[0].opcode if ops else "nothing"), inside=inside)
 
+    def calls(self, handle: OpHandle) -> list[Operation]:
+        """The calls that a handle is of alone: what it denotes is in a function that `share` made, and other calls
+        run that too."""
+        known, live = self.rewriter.calls, self.rewriter.origins
+        if not known:
+            return []
+        shared = set(known.values())
+        origins = [o for scope in handle.inside for o in scope.origins if o in shared]
+        if not origins and known.keys() >= set(handle.origins):
+            origins = [known[o] for o in handle.origins]
+        calls = dict.fromkeys(call for o in origins for call in live.get(o, ()) if call.callee is not None)
+        funcs = {op.func for op in self.live(handle)} if calls else set[FuncOp | None]()
+        ours = [call for call in calls if call.callee in funcs]
+        callers = [other for call in ours if call.callee is not None for other in call.callee.callers()]
+        return ours if any(other not in calls for other in callers) else []
+
+    def in_calls(self, handle: OpHandle) -> OpHandle:
+        """A handle narrowed to the calls that it is of alone: so is what it leads to."""
+        calls = self.calls(handle)
+        return replace(handle, inside=(*handle.inside, self.of(*calls))) if calls and not handle.inside else handle
+
     def of_copy(self, op: Operation) -> OpHandle:
         """A handle to this copy of an operation, and to those that are made of it."""
         sides = tuple(Side(side, frozenset({split})) for split, side in op.copy_path)

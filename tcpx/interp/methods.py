@@ -29,6 +29,7 @@ def loops_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Nod
         _check_dim(ops[0], dim, base, frame, node)
     deepest = max(len(nest) for nest in nests)
     levels = [list(dict.fromkeys(nest[k] for nest in nests if k < len(nest))) for k in range(deepest)]
+    base = state.handles.in_calls(base)
     return tuple(narrowed(state.handles.of(*level), base) for level in levels)
 
 
@@ -55,7 +56,7 @@ def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node
             kind=Kind.SILENCEABLE,
             of=MissingError,
         )
-    return narrowed(state.handles.of(*dict.fromkeys(found)), base)
+    return narrowed(state.handles.of(*dict.fromkeys(found)), state.handles.in_calls(base))
 
 
 def _check_dim(op: Operation, dim: str, base: OpHandle, frame: Frame, node: ast.Node) -> None:

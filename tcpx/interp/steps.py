@@ -8,7 +8,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.recording import Recording
 from tcpx.interp.state import Mark, State, marks_of
 from tcpx.interp.trace import OutputLine
-from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, Side
+from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, Side, base_of
 from tcpx.payload.diagnostics import (
     Diagnostic,
     Direction,
@@ -22,6 +22,7 @@ from tcpx.payload.diagnostics import (
     VerifyError,
 )
 from tcpx.payload.ir import FuncOp, Operation, written_at
+from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import to_text, variables
 from tcpx.payload.verifier import verify_ops
@@ -30,6 +31,7 @@ from tcpx.transform.declaration import Arguments, Result, Results, Transform, Tr
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import transform_arguments
 from tcpx.transform.language.printer import print_statement
+from tcpx.transform.outlining import own_copy
 from tcpx.transform.payload_names import in_names_of_payload
 from tcpx.transform.static_tiles import left_out_if_idle
 
@@ -52,12 +54,20 @@ def run_step(
     rewriter = state.rewriter
     recording = Recording.begin(state)
     context = TransformContext(
-        rewriter, state.target, state.threads, where, handle_name=frame.handle_name, language=frame.unit.language
+        rewriter,
+        state.target,
+        state.threads,
+        where,
+        handle_name=frame.handle_name,
+        language=frame.unit.language,
+        named=state.knobs.assignment.named,
     )
     first_place: Location | None = None
     made: Prepared | None = None
     try:
         made = prepare(transform, transform_arguments(transform, call), state, frame)
+        if transform.mutates:
+            _copy_functions(made, state)
         first_place = _place((*copies_of(made, state), state.func))
         marks, first_origin = _marks_of(made, state), state.module.next_origin
         results = _by_entry(made, _apply_to_copies(made, context, state, where))
@@ -104,6 +114,14 @@ def run_step(
         context.snapshots,
     )
     return results
+
+
+def _copy_functions(made: Prepared, state: State) -> None:
+    """Give the calls that the handles of a step are of their own copies of what they share with others."""
+    for _, handle, _ in made.handles.values():
+        for shared in state.handles.calls(base_of(handle)):
+            if isinstance(shared, Call) and len(shared.called.callers()) > 1:
+                own_copy(state.rewriter, shared)
 
 
 def _place(ops: Iterable[Operation]) -> Location | None:

@@ -1,6 +1,6 @@
 """Which operations continue which computation: what a handle of a schedule denotes, whatever becomes of the payload."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tcpx.payload.ir import CopyPath, Module, Operation
 from tcpx.payload.journal import Journal
@@ -21,6 +21,8 @@ class Origins(Journal):
         self.inlined: dict[int, tuple[int | None, ...]] = {}
         """By origin of a call that was inlined: the splits whose side `INLINED` is what it left; None where that has no
         other copies."""
+        self.calls: dict[int, int] = {}
+        """By origin of an operation that is shared: the origin of the call that computes it."""
         self.unsettled: dict[int, None] = {}
         """Origins that lost their last operation or got one again; who keeps track of them empties it."""
         self.lookup = Lookup()
@@ -160,6 +162,16 @@ class Origins(Journal):
             held = self.inlined.get(origin, ())
             self.inlined[origin] = (*held, split)
             self.record(lambda o=origin, before=held: self._set_inlined(o, before))
+
+    def note_call(self, origins: Iterable[int], call: Operation) -> None:
+        """Handles of these origins are of what a call computes in a function that others share."""
+        for origin in origins:
+            if origin not in self.calls:
+                self.calls[origin] = call.origins[0]
+                self.record(lambda o=origin: self._forget_call(o))
+
+    def _forget_call(self, origin: int) -> None:
+        del self.calls[origin]
 
     def _set_inlined(self, origin: int, splits: tuple[int | None, ...]) -> None:
         self.inlined[origin] = splits

@@ -260,6 +260,8 @@ class TransformContext:
     """Operations that the step was given and left where they are: it does not count as their schedule."""
     handle_name: Callable[[Operation], str | None] = field(default=lambda _: None)
     """The name that the schedule has for a handle of an operation, where it has one."""
+    named: frozenset[str] = frozenset()
+    """Names in the paths of params: a knob of one of these operations is set by itself."""
     language: int = NEWEST
     """The version of the schedule language that the statement is in."""
     outdated: list[Difference] = field(default_factory=list[Difference])

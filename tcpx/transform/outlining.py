@@ -357,6 +357,20 @@ def clone(rewriter: Rewriter, call: CallBase, sizes: Mapping[Symbol, Dim] | None
     return made
 
 
+def own_copy(rewriter: Rewriter, call: Call) -> FuncOp:
+    """Give a call its own copy of the function, where sizes that the call knows are numbers. Handles to what was shared
+    denote the copy if they are of this call, else the function."""
+    func = call.called
+    numbers = func.numbers.values()
+    made = clone(rewriter, call, {s: n for s, n in Calling(call).binding.items() if isinstance(n, int) and s not in numbers})
+    for op, copy in zip(list(func.walk()), list(made.walk()), strict=True):
+        ours = tuple(o for o in op.origins if rewriter.calls.get(o) in call.origins)
+        if ours and len(ours) < len(op.origins):
+            rewriter.set_origins(copy, ours)
+            rewriter.set_origins(op, tuple(o for o in op.origins if o not in ours))
+    return made
+
+
 def serial_versions(rewriter: Rewriter, main: FuncOp) -> None:
     """Give calls in parallel loops a copy of a parallel function, if it has other calls outside parallel loops."""
     for func in reversed(rewriter.module.reached(main)[:-1]):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import padded, pieces_of_all
 from tcpx.payload.ir import FuncOp, Operation, Value, defined_by
+from tcpx.payload.lookup import source_name
 from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.structure import part_fingerprint
 from tcpx.payload.traits.constant import Constant
@@ -21,11 +22,13 @@ from tcpx.transform.outlining import is_cheap, outline
 
 def share(ctx: TransformContext, targets: Sequence[Operation], is_of_families: bool = False) -> None:
     """Let equal parts of functions, each an operation with what goes with it, be calls of one function. Those of a
-    family may differ in sizes."""
+    family may differ in sizes. A part that a param names is left, unless the knobs of the function have its name."""
     kinds = dict[str, list[list[Operation]]]()
     for part in _parts(targets):
         kind = part_fingerprint(_with_copied(part), kind_of if is_of_families else str)
-        kinds.setdefault(kind, []).append(part)
+        parts = kinds.setdefault(kind, [])
+        if not parts or ctx.named.isdisjoint(source_name(op).replace("/", ".") for op in part):
+            parts.append(part)
     for parts in kinds.values():
         funcs = _shared(ctx, parts) if len(parts) > 1 else ()
         if is_of_families:
@@ -109,7 +112,9 @@ def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequ
     known, mark = dict[str, FuncOp](), ctx.rewriter.mark()
     try:
         for part in parts:
-            outline(ctx.rewriter, gathered(ctx, part), known)
+            ops = gathered(ctx, part)
+            origins = [origin for op in ops for inner in op.walk() for origin in inner.origins]
+            ctx.rewriter.note_call(origins, outline(ctx.rewriter, ops, known))
     except ScheduleError:  # what depends on state, say, stays where it is
         ctx.rewriter.rollback(mark)
         return ()

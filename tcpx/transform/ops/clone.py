@@ -14,14 +14,15 @@ from tcpx.transform.declaration import (
     op_of,
     register,
 )
-from tcpx.transform.outlining import clone
+from tcpx.transform.outlining import own_copy
 
 
 @register
 class Clone(Transform):
     """Give a call its own copy of its function, to be scheduled separately from the other calls.
 
-    Handles to operations of the function denote both copies; `x in c` denotes those that the call `c` runs. Sizes that
+    Handles to operations of the function denote both copies; `x in c` denotes those that the call `c` runs. What
+    `share` moved there is denoted by its handle as this call computes it. Sizes that
     are numbers at the call are numbers in the copy: there `specialize` takes the version for them without a test. The
     callees of the function are not copied: clone again, inside, as in `clone(d in c)`.
 
@@ -69,7 +70,5 @@ class Clone(Transform):
                 required="a function with two calls or more",
                 found=call.opcode if not isinstance(call, Call) else f"no other call of @{call.called.name}",
             )
-        numbers = call.called.numbers.values()
-        known = {s: size for s, size in Calling(call).binding.items() if isinstance(size, int) and s not in numbers}
-        clone(ctx.rewriter, call, known)
+        own_copy(ctx.rewriter, call)
         return ()

@@ -22,8 +22,12 @@ class Share(Transform):
 
     With an operation go the elementwise operations that lead to it alone, its epilogue, and a padding that nothing
     else reads. Where all of that has the same structure, types and constant operands as for another of `ops`, both
-    become calls, wherever they stand; stored constants may differ. Steps on operations of the function run once, for
-    all calls. Operations in loops and branches stay where they are. So do those whose calls would copy: they read a
+    become calls, wherever they stand; stored constants may differ. Steps on operations of the function, as `match`
+    finds them, run once, for all calls. A handle of before denotes what its call computes: a step that is given it, or
+    a loop `x.loop(m)`, first copies the function for that call. An operation whose name stands in the path of a param,
+    as in `fc1/rows.count`, keeps knobs of its own: it is left, unless the function is named after it.
+
+    Operations in loops and branches stay where they are. So do those whose calls would copy: they read a
     part of a value, or give one of the pieces of a concat, or rows that are `strided`. The default schedule shares
     contractions and windows.
 

@@ -60,14 +60,66 @@ def test_equal_operations_become_calls_with_their_epilogues() -> None:
     assert [value.name for value in made.args] == ["x", "w0"]
 
 
-def test_steps_on_one_are_steps_on_all() -> None:
-    body = f"""let p0 = match one "p0" in root
-    let p1 = match one "p1" in root
-    {ALL}
-    require p0 == p1
-    let i = tile(p1, [m: 3])"""
-    done = check(layers(2), body, exact=False)
+def test_steps_on_the_function_are_steps_on_all() -> None:
+    done = check(layers(2), f"{ALL}\nlet p = match one contract in root\nlet i = tile(p, [m: 3])", exact=False)
     assert opcodes_of(done.module, "f.e0") == ["empty", "for", "exp", "return"]
+
+
+NAMED = 'let p0 = match one "p0" in root\nlet p1 = match one "p1" in root\n'
+
+
+def test_a_step_on_what_one_call_computes_copies_the_function() -> None:
+    done = check(layers(3), f"{NAMED}{ALL}\nlet i = tile(p1, [m: 3])\nlet j = tile(p1, [n: 2])\nunroll(j)", exact=False)
+    assert [call.attributes["callee"] for call in done.module.main.call_operations()] == ["f.e0", "f.e0.1", "f.e0"]
+    assert opcodes_of(done.module, "f.e0") == ["matmul", "exp", "return"]
+    assert opcodes_of(done.module, "f.e0.1") == ["empty", "for", "exp", "return"]
+
+
+def test_a_loop_of_one_call_is_in_its_function() -> None:
+    body = f"{NAMED}{ALL}\nlet p = match one contract in root\ntile(p, [m: 4])\npeel(p1.loop(m))"
+    done = check(layers(3), body, exact=False)
+    assert opcodes_of(done.module, "f.e0") == ["empty", "for", "exp", "return"]
+    assert opcodes_of(done.module, "f.e0.1") == ["empty", "for", "for", "exp", "return"]
+
+
+def test_a_step_that_fails_copies_nothing() -> None:
+    body = f"{NAMED}{ALL}\ntry {{ tile(p1, [m: 3])\nrequire false\n}} else {{ }}"
+    done = check(layers(3), body, exact=False)
+    assert [*done.module.funcs] == ["f", "f.e0"]
+
+
+def test_handles_of_all_calls_are_of_the_function() -> None:
+    """Each call gets its own copy, but for the last one, which has the function for itself."""
+    body = f"{NAMED}{ALL}\ntile(p0, [m: 3])\ntile(p1, [m: 4])"
+    done = check(layers(2), body, exact=False)
+    assert [*done.module.funcs] == ["f", "f.e0", "f.e0.1"]
+
+
+RECIPE = """\
+language 2
+sequence rows(x: op) {
+  knob count: int = 2 in [2, 3, 4]
+  let i = tile(x, [m: count])
+}
+schedule main(root: func) {
+  share(match any contract in root)
+  for x in match any contract in root { rows(x) }
+}
+"""
+
+
+@pytest.mark.parametrize(("key", "values"), [
+    ("rows.count", {"@f.e0:main/p0": 4}),
+    ("p0/rows.count", {"@f.e0:main/p0": 4}),
+    ("@f.e0:*.count", {"@f.e0:main/p0": 4}),
+    ("p1/rows.count", {"@f.e0:main/p0": 2, "main/p1": 4}),
+    ("main/p2/rows.count", {"@f.e0:main/p0": 2, "main/p2": 4}),
+    ("*/p1/*.count", {"@f.e0:main/p0": 2, "main/p1": 4}),
+])  # fmt: skip
+def test_a_param_of_one_operation_sets_that(key: str, values: dict[str, int]) -> None:
+    """The paths that operations had before they were shared, which a record of the tuner has, still set their knobs."""
+    run = tcpx.apply_schedule(parse(layers(3)), tcpx.parse_schedule(RECIPE), params={key: 4})
+    assert {use.path: use.value for use in run.knobs} == {f"{path}/rows.count": n for path, n in values.items()}
 
 
 def test_what_leads_to_an_operation_alone_goes_with_it() -> None:
