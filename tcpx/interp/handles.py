@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcpx.interp.scopes import Scopes, scope_text
@@ -70,6 +70,15 @@ class Handles:
         callers = [other for call in ours if call.callee is not None for other in call.callee.callers()]
         return ours if any(other not in calls for other in callers) else []
 
+    def sizes_of_calls(self, func: FuncOp) -> list[Mapping[str, int]]:
+        """What the symbols of a function that `share` made are in each of its calls; empty where one does not know."""
+        shared, calls = set(self.rewriter.calls.values()), func.callers()
+        if not func.symbols or any(shared.isdisjoint(call.origins) for call in calls):
+            return []
+        found = [{symbol.name: size for symbol, size in call.binding.items()} for call in calls]
+        numbers = [{name: n for name, n in sizes.items() if isinstance(n, int)} for sizes in found]
+        return [*numbers] if numbers == found else []
+
     def in_calls(self, handle: OpHandle) -> OpHandle:
         """A handle narrowed to the calls that it is of alone: so is what it leads to."""
         calls = self.calls(handle)
@@ -83,10 +92,12 @@ class Handles:
     def live(self, handle: OpHandle) -> list[Operation]:
         """The operations a handle denotes, in program order; none if it has ended."""
         ops = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, ())]
+        if len(handle.origins) > 1:  # one of many calls has the origins of all
+            ops = list(dict.fromkeys(ops))
         if handle.sides or handle.inside or self.branches:
             scopes = Scopes(self.rewriter)
             ops = [op for op in ops if self._selected(op, handle, scopes)]
-        return ops if len(ops) < 2 else sorted(dict.fromkeys(ops), key=program_position)
+        return ops if len(ops) < 2 else sorted(ops, key=program_position)
 
     def _selected(self, op: Operation, handle: OpHandle, scopes: Scopes) -> bool:
         if handle.sides and not all(side.has(op.copy_path) for side in handle.sides):

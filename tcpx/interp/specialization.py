@@ -72,12 +72,32 @@ def _open_branches(
         written += alone
         earlier = [p for _, p in branches]
         branches += [(branch, p) for p in alternatives if not is_covered(p, earlier, facts)]
+    if branches:
+        branches, last = _taken(branches, last, statement, state, frame)
     if not branches or not is_covered(Predicate(), [p for _, p in branches], facts):
         return branches, last
     if isinstance(last, ast.Block) and not is_for_any and is_covered(Predicate(), written):
         raise _never_taken(last, last_text, written, frame)
     body = branches.pop()[0].body
     return branches, body
+
+
+def _taken(
+    branches: list[tuple[ast.Branch, Predicate]],
+    last: ast.Block | ast.Fail,
+    statement: ast.Specialize,
+    state: State,
+    frame: Frame,
+) -> tuple[list[tuple[ast.Branch, Predicate]], ast.Block | ast.Fail]:
+    """Those that a call takes of a function that `share` made, where all of them know their sizes. Where none takes
+    what is left, it fails: the function asserts what its calls decide."""
+    func = _targets(statement, state, frame)[0].func
+    calls = state.handles.sizes_of_calls(func) if func is not None else []
+    if not calls or any(p.variables() for _, p in branches):
+        return branches, last
+    chosen = {next((k for k, (_, p) in enumerate(branches) if p.evaluate(sizes)), None) for sizes in calls}
+    taken = [branch for k, branch in enumerate(branches) if k in chosen]
+    return taken, last if None in chosen else ast.Fail(NO_VERSION, location=statement.location)
 
 
 def _by_itself(predicate: Predicate, state: State) -> Predicate:

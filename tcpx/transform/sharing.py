@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import padded, pieces_of_all
@@ -18,20 +19,27 @@ from tcpx.transform.convex import gathered, used_outside
 from tcpx.transform.editing import is_pure
 from tcpx.transform.families import join_families, kind_of
 from tcpx.transform.outlining import is_cheap, outline
+from tcpx.transform.payload_times import PayloadTimes
+
+ALL: Final = 1.0
+"""The part of the time that no operation is above."""
 
 
-def share(ctx: TransformContext, targets: Sequence[Operation], is_of_families: bool = False) -> None:
-    """Let equal parts of functions, each an operation with what goes with it, be calls of one function. Those of a
-    family may differ in sizes. A part that a param names is left, unless the knobs of the function have its name."""
-    kinds = dict[str, list[list[Operation]]]()
+def share(ctx: TransformContext, targets: Sequence[Operation], families_below: float = 0.0) -> None:
+    """Let equal parts of functions, each an operation with what goes with it, be calls of one function. Those with less
+    than a part of the modelled time may differ in sizes. A part that a param names is left, unless the knobs of the
+    function have its name."""
+    times = PayloadTimes(ctx.rewriter.module, ctx.target) if 0.0 < families_below < ALL else None
+    kinds = dict[tuple[bool, str], list[list[Operation]]]()
     for part in _parts(targets):
-        kind = part_fingerprint(_with_copied(part), kind_of if is_of_families else str)
+        is_of_family = (times.share(part) if times is not None else 0.0) < families_below
+        kind = is_of_family, part_fingerprint(_with_copied(part), kind_of if is_of_family else str)
         parts = kinds.setdefault(kind, [])
         if not parts or ctx.named.isdisjoint(source_name(op).replace("/", ".") for op in part):
             parts.append(part)
-    for parts in kinds.values():
+    for (is_of_family, _), parts in kinds.items():
         funcs = _shared(ctx, parts) if len(parts) > 1 else ()
-        if is_of_families:
+        if is_of_family:
             join_families(ctx.rewriter, funcs)
 
 

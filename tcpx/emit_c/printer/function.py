@@ -317,7 +317,8 @@ def _assertions(func: FuncOp) -> list[tuple[Assert, Binding]]:
                         required="calls with sizes that are known when the kernel is called",
                         found=", ".join(f"{symbol.name} = {to_text(size)}" for symbol, size in sizes.items()),
                     )
-                found.setdefault(tuple(p.to_text() for p in conditions), (op, sizes))
+                if not any(p.decide() for p in conditions):  # what is known where it is called needs no check
+                    found.setdefault(tuple(p.to_text() for p in conditions), (op, sizes))
     return list(found.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tcpx.transform.declaration import (
     BOOL,
+    FLOAT,
     OPS,
     Arguments,
     Category,
@@ -13,7 +14,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.sharing import share
+from tcpx.transform.sharing import ALL, share
 
 
 @register
@@ -33,7 +34,9 @@ class Share(Transform):
 
     With `family`, they may also differ in sizes of 16 and more that are multiples of the same power of two, up to 16.
     The function has symbols for these, which its arguments tell, with the range and the divisor that they have in all
-    calls. Operations become one only if what the function computes keeps its rules for all such sizes.
+    calls. Operations become one only if what the function computes keeps its rules for all such sizes. With `minor`,
+    these are the operations that take less than this part of the time of the payload, by a model that counts the
+    vectors of an operation and its bytes; none with sizes that are no numbers.
 
     before:
         func @f(%x: tensor<[M]x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<[M]x8xf32> symbols [M] {
@@ -66,9 +69,10 @@ class Share(Transform):
     parameters = (
         Parameter("ops", OPS, doc="the operations"),
         Parameter("family", BOOL, default=False, doc="whether they may differ in sizes"),
+        Parameter("minor", FLOAT, default=0.0, doc="or those that take less than this part of the modelled time"),
     )
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        share(ctx, args.ops("ops"), args.bool("family"))
+        share(ctx, args.ops("ops"), ALL if args.bool("family") else args.float("minor"))
         return ()

@@ -304,6 +304,52 @@ def test_a_family_is_a_function_of_sizes() -> None:
     assert symbols == [("s0", 64, 96, 32), ("s1", 48, 96, 48)]
 
 
+MINOR = "share(match any contract in root, minor: {})"
+
+
+def test_what_takes_little_time_is_a_family() -> None:
+    large, small = [(256, 512), (512, 256)], [(256, 32), (32, 64), (64, 32)]
+    made = check(products([*large, *small]), MINOR.format(0.04), exact=False).module
+    assert opcodes(made) == ["matmul", "relu", "matmul", "relu", "call", "call", "call", "return"]
+    assert [*made.funcs] == ["f", "f.e2"]
+    assert refusal(products([*large, *small]), MINOR.format(0.001)).message == NOTHING
+
+
+def test_equal_shapes_are_shared_whatever_they_take() -> None:
+    shapes = [(256, 256), (256, 256), (256, 32), (32, 256)]
+    made = check(products(shapes), MINOR.format(0.04), exact=False).module
+    assert opcodes(made) == ["call", "call", "matmul", "relu", "matmul", "relu", "return"]
+
+
+def test_what_has_other_sizes_than_numbers_is_no_family() -> None:
+    text = products([(64, 96), (96, 48)]).replace("1x", "[M]x").replace("> {", "> symbols [M: 0..] {")
+    assert refusal(text, MINOR.format(0.9)).message == NOTHING
+
+
+VERSIONS = """\
+let p = match one contract in root
+specialize [p] when size(p.n) * size(p.k) <= {} {{
+  let i = tile(p, [n: 8])
+}} else {{
+  let i = tile(p, [n: 16])
+}}"""
+
+
+@pytest.mark.parametrize(("most", "asserted", "loops"), [(7000, 1, 1), (4000, 0, 1), (5000, 0, 2)])
+def test_versions_that_no_call_takes_are_left_out(most: int, asserted: int, loops: int) -> None:
+    """The factors have 6144, 4608 and 6912 elements, which no range says; what all take is a fact of the function."""
+    text = products([(64, 96), (96, 48), (48, 144)])
+    made = check(text, f"{FAMILY}\n{VERSIONS.format(most)}", exact=False).module.funcs["f.e0"]
+    found = [op.opcode for op in made.walk()]
+    assert (found.count("tcp.assert"), found.count("gml_st.for")) == (asserted, loops)
+
+
+def test_what_calls_decide_is_not_checked() -> None:
+    program = f"language 2\nschedule main(root: func) {{ {FAMILY}\n{VERSIONS.format(7000)} }}\n"
+    kernel = tcpx.compile(parse(products([(64, 96), (96, 48), (48, 144)])), tcpx.parse_schedule(program))
+    assert kernel.signature.assertions == ()
+
+
 def test_a_family_pads_by_the_same_number() -> None:
     text = """\
 func @f(%x: tensor<32x32xf32>, %y: tensor<64x64xf32>) -> (tensor<34x34xf32>, tensor<66x66xf32>) {
