@@ -91,7 +91,8 @@ def _taken(
 ) -> tuple[list[tuple[ast.Branch, Predicate]], ast.Block | ast.Fail]:
     """Those that a call takes of a function that `share` made, where all of them know their sizes. Where none takes
     what is left, it fails: the function asserts what its calls decide."""
-    func = _targets(statement, state, frame)[0].func
+    ops = _targets(statement, state, frame) if state.rewriter.calls else []
+    func = ops[0].func if ops else None
     calls = state.handles.sizes_of_calls(func) if func is not None else []
     if not calls or any(p.variables() for _, p in branches):
         return branches, last
