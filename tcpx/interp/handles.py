@@ -11,6 +11,7 @@ from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, Sche
 from tcpx.payload.ir import CopyPath, FuncOp, Operation, is_in
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes.context import EMPTY, Context
+from tcpx.payload.traits.call import Calling
 from tcpx.records import frozen
 
 
@@ -64,18 +65,18 @@ class Handles:
         origins = [o for scope in handle.inside for o in scope.origins if o in shared]
         if not origins and known.keys() >= set(handle.origins):
             origins = [known[o] for o in handle.origins]
-        calls = dict.fromkeys(call for o in origins for call in live.get(o, ()) if call.callee is not None)
+        calls = dict.fromkeys(call for o in origins for call in live.get(o, ()) if Calling(call).callee is not None)
         funcs = {op.func for op in self.live(handle)} if calls else set[FuncOp | None]()
-        ours = [call for call in calls if call.callee in funcs]
-        callers = [other for call in ours if call.callee is not None for other in call.callee.callers()]
-        return ours if any(other not in calls for other in callers) else []
+        ours = {call: callee for call in calls if (callee := Calling(call).callee) in funcs and callee is not None}
+        callers = [other for callee in ours.values() for other in callee.callers()]
+        return [*ours] if any(other not in calls for other in callers) else []
 
     def sizes_of_calls(self, func: FuncOp) -> list[Mapping[str, int]]:
         """What the symbols of a function that `share` made are in each of its calls; empty where one does not know."""
         shared, calls = set(self.rewriter.calls.values()), func.callers()
         if not func.symbols or any(shared.isdisjoint(call.origins) for call in calls):
             return []
-        found = [{symbol.name: size for symbol, size in call.binding.items()} for call in calls]
+        found = [{symbol.name: size for symbol, size in Calling(call).binding.items()} for call in calls]
         numbers = [{name: n for name, n in sizes.items() if isinstance(n, int)} for sizes in found]
         return [*numbers] if numbers == found else []
 

@@ -362,7 +362,9 @@ def own_copy(rewriter: Rewriter, call: Call) -> FuncOp:
     denote the copy if they are of this call, else the function."""
     func = call.called
     numbers = func.numbers.values()
-    made = clone(rewriter, call, {s: n for s, n in Calling(call).binding.items() if isinstance(n, int) and s not in numbers})
+    made = clone(
+        rewriter, call, {s: n for s, n in Calling(call).binding.items() if isinstance(n, int) and s not in numbers}
+    )
     for op, copy in zip(list(func.walk()), list(made.walk()), strict=True):
         ours = tuple(o for o in op.origins if rewriter.calls.get(o) in call.origins)
         if ours and len(ours) < len(op.origins):

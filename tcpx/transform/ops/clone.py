@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tcpx.payload.ops.call import Call
-from tcpx.payload.traits.call import Calling
 from tcpx.transform.declaration import (
     Arguments,
     Category,
