@@ -264,13 +264,14 @@ def _fix(key: str, names: list[str]) -> str | None:
 
 def _settable(key: object, value: object) -> tuple[str, ParamValue]:
     held: object = cast("object", value.item()) if isinstance(value, np.generic) else value
-    if isinstance(key, str) and isinstance(held, int | float | str):
+    is_name = isinstance(key, str) and not _OF_STRUCTURE.match(key)
+    if isinstance(key, str) and is_name and isinstance(held, int | float | str):
         return key, held
     raise ScheduleError(
         Diagnostic(
             f"`params` cannot set {key} to {value}",
             required="a name or path as a string, and an int, float, bool or string for it",
-            found=f"`{value}`, which no knob can be" if isinstance(key, str) else f"`{key}`, which is no name",
+            found=f"`{value}`, which no knob can be" if is_name else f"`{key}`, which is no name",
         )
     )
 

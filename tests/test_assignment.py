@@ -83,8 +83,10 @@ def test_lookup_is_that_of_the_model() -> None:
         keys += [f"={key}{sign}" for key in KEYS for sign in ("", "!") if draw.random() < 0.3]
         draw.shuffle(keys)
         values = {key: draw.randrange(9) for key in keys}
-        given = Assignment.of(values)
-        assert dict(Assignment.of(dict(given))) == dict(given) == values
+        given = Assignment(values)
+        said = {key: value for key, value in values.items() if not key.startswith("=")}
+        assert dict(given) == values
+        assert dict(Assignment.of(said)) == said
         assert list(given) == list(values)
         assert dict(given.of_functions | given.of_payload) == values
         for path in paths:
@@ -204,3 +206,10 @@ def test_params_go_before_values_outside_of_their_domains() -> None:
     recorded = Assignment({"main/fc1/gemm.mr!": 40, "main/fc1/gemm.nr": 8})
     assert recorded.under({"mr": 3}) == {"main/fc1/gemm.nr": 8, "mr": 3}
     assert recorded.under(None) == recorded
+
+
+def test_the_key_of_a_structure_is_no_name() -> None:
+    """Inside a run knobs of one structure share a value by such a key; none is given from outside."""
+    with pytest.raises(tcpx.ScheduleError, match="cannot set =0123456789abcdef to 3") as caught:
+        Assignment.of({"=0123456789abcdef": 3})
+    assert caught.value.diagnostic.found == "`=0123456789abcdef`, which is no name"

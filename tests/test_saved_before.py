@@ -40,10 +40,11 @@ def test_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [2, 4])
 def test_a_record(tmp_path: Path, rows: int) -> None:
-    """It is of this payload and schedule, and its values are taken, whether or not they are the defaults."""
+    """It is of this payload and schedule, which imports nothing: another library is another schedule. Its values are
+    taken, whether or not they are the defaults."""
     text = (FILES / "row.tuned.yaml").read_text(encoding="utf-8")
     record = tmp_path / "row.tuned.yaml"
-    record.write_text(text.replace("s.rows: 2", f"s.rows: {rows}"), encoding="utf-8")
+    record.write_text(text.replace("s.rows: 4", f"s.rows: {rows}"), encoding="utf-8")
     kernel = tcpx.compile(
         tcpx.load(FILES / "row.tcp"), tcpx.load_schedule(FILES / "row.tcps"), target="generic", tuned=record
     )

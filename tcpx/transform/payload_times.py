@@ -47,8 +47,7 @@ def _runs(module: Module) -> Mapping[FuncOp, int]:
     """How often each function runs in a call of the module, if its loops run once."""
     runs = {module.main: 1}
     for func in reversed(module.reached(module.main)):
-        for call, callee in func.calls():
-            del call
+        for _, callee in func.calls():
             runs[callee] = runs.get(callee, 0) + runs.get(func, 0)
     return runs
 
