@@ -122,7 +122,9 @@ class RandomSchedule:
                 break
             self._step(self._drawn())
         if self.random.random() < 0.3 or self.lowers:
-            for name in LAST if self.lowers else LAST[: self.random.randrange(1, len(LAST) + 1)]:
+            lasts = self.random.randrange(1, len(LAST) + 1)
+            least = LAST.index(min(LAST, key=self.counts.by_transform.__getitem__)) + 1
+            for name in LAST if self.lowers else LAST[: max(lasts, least)]:
                 if len(self.steps) < MOST or self.lowers:
                     self._step(name)
 
