@@ -11,7 +11,8 @@ from tcpx.interp.space.formula import OPERATIONS
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LONGEST_STRING, fits_int64
 from tcpx.payload.diagnostics import Direction, Kind
-from tcpx.payload.sizes import Dim, Size, floordiv, is_less_equal, mod
+from tcpx.payload.sizes import Dim, Size
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.excess import excess, excess_of_product
 from tcpx.payload.sizes.predicates import Predicate, Relation
 from tcpx.transform.language import syntax as ast
@@ -42,7 +43,9 @@ def checked(value: RuntimeValue, frame: Frame, node: ast.Node) -> RuntimeValue:
     return value
 
 
-def arithmetic(operator: str, lhs: RuntimeValue, rhs: RuntimeValue, frame: Frame, node: ast.Node) -> RuntimeValue:
+def arithmetic(
+    operator: str, lhs: RuntimeValue, rhs: RuntimeValue, handles: Handles, frame: Frame, node: ast.Node
+) -> RuntimeValue:
     """`+ - * / % **`; `/` floors unless one side is a float, `**` is on ints."""
     if isinstance(lhs, str) and isinstance(rhs, str) and operator == "+":
         return _joined(lhs, rhs, frame, node)
@@ -50,7 +53,7 @@ def arithmetic(operator: str, lhs: RuntimeValue, rhs: RuntimeValue, frame: Frame
         return _power(lhs, rhs, frame, node)
     left, right = as_dim_value(lhs), as_dim_value(rhs)
     if left is not None and right is not None:
-        return checked(_on_sizes(operator, left, right, frame, node), frame, node)
+        return checked(_on_sizes(operator, left, right, handles.facts, frame, node), frame, node)
     if isinstance(lhs, int | float) and isinstance(rhs, int | float) and not isinstance(lhs, bool):
         return checked(_on_floats(operator, float(lhs), float(rhs), frame, node), frame, node)
     found = f"{describe(lhs)} {operator} {describe(rhs)}"
@@ -94,7 +97,7 @@ def _on_floats(operator: str, lhs: float, rhs: float, frame: Frame, node: ast.No
     return cast("float", OPERATIONS[operator](lhs, rhs))
 
 
-def _on_sizes(operator: str, lhs: Dim, rhs: Dim, frame: Frame, node: ast.Node) -> Dim:
+def _on_sizes(operator: str, lhs: Dim, rhs: Dim, here: Context, frame: Frame, node: ast.Node) -> Dim:
     match operator:
         case "+":
             return lhs + rhs
@@ -107,13 +110,13 @@ def _on_sizes(operator: str, lhs: Dim, rhs: Dim, frame: Frame, node: ast.Node) -
             return lhs * rhs
         case _ if isinstance(lhs, int) and isinstance(rhs, int) and rhs != 0:
             return lhs // rhs if operator == "/" else lhs % rhs
-        case _ if is_less_equal(1, rhs) is not True:
+        case _ if here.is_less_equal(1, rhs) is not True:
             message = "division by zero" if rhs == 0 else "the divisor may be zero"
             raise frame.error(message, node, required="a positive divisor", found=describe(rhs), kind=Kind.SILENCEABLE)
         case "/":
-            return floordiv(lhs, rhs)
+            return here.floordiv(lhs, rhs)
         case _:
-            return mod(lhs, rhs)
+            return here.mod(lhs, rhs)
 
 
 def compare(

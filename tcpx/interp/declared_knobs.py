@@ -14,7 +14,6 @@ from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe
 from tcpx.payload.diagnostics import Direction, Kind
 from tcpx.payload.ir import FuncOp
-from tcpx.payload.sizes import upper_bound
 from tcpx.payload.structure import DIGITS, operation_fingerprint
 from tcpx.payload.types import SCALARS, ScalarType
 from tcpx.transform.language import syntax as ast
@@ -60,7 +59,7 @@ def limit_of(knob: ast.Knob, state: State, frame: Frame) -> int | None:
         raise frame.error(
             f"the limit of the knob `{knob.name}` is no size", knob.limit, required="an int or a size such as `size(k)`"
         )
-    return upper_bound(size)
+    return state.handles.facts.upper_bound(size)
 
 
 def _at_most(value: RuntimeValue, items: tuple[RuntimeValue, ...]) -> RuntimeValue:

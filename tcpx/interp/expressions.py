@@ -261,7 +261,7 @@ def _applied(expression: ast.Binary, left: RuntimeValue, state: State, frame: Fr
     if isinstance(left, OpHandle) and state.foresight is not None and state.foresight.is_reshaped:
         state.foresight.require_unchanged()  # steps may merge operations
     if operator in ("+", "-", "*", "/", "%", "**"):
-        return arithmetic.arithmetic(operator, left, right, frame, expression)
+        return arithmetic.arithmetic(operator, left, right, state.handles, frame, expression)
     return arithmetic.compare(operator, left, right, state.handles, frame, expression)
 
 

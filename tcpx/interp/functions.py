@@ -12,19 +12,15 @@ from tcpx.interp.space.formula import divisors, pow2
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LARGEST_DIVIDED
-from tcpx.payload.contexts import as_declared, context_at
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Kind
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.sizes import (
     Dim,
     align_up,
-    ceildiv,
     is_equal,
-    is_less_equal,
-    maximum,
-    minimum,
     to_text,
     variables,
 )
@@ -54,7 +50,7 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
     tileable = [op for op in ops if isinstance(op, Tileable)]
     sizes = [context_at(op).value(op.size_of(handle.dim)) for op in tileable]
     if not all(isinstance(size, int) for size in sizes):
-        sizes = [_known_here(op.size_of(handle.dim), op.func, state) for op in tileable]
+        sizes = [_known_here(op.size_of(handle.dim), state) for op in tileable]
     for other in sizes[1:]:
         of_one_copy = sizes[0] != other and bool(variables(sizes[0]) or variables(other))
         if is_equal(sizes[0], other) is not True or of_one_copy:
@@ -69,10 +65,9 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
     return sizes[0]
 
 
-def _known_here(size: Dim, func: FuncOp | None, state: State) -> Dim:
-    """The size, one of a function, with what is known where the statement stands: what the branch of one copy says
-    holds in no other."""
-    return state.handles.facts.value(as_declared(size, (func or state.func).symbols))
+def _known_here(size: Dim, state: State) -> Dim:
+    """The size, simplified by what is known where the statement stands."""
+    return state.handles.facts.value(size)
 
 
 def _wrong(args: Arguments, required: str, frame: Frame, node: ast.Node) -> Exception:
@@ -115,7 +110,7 @@ def _size(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runtim
     total: Dim = 1
     held = _values(value, state, frame, node)[0]
     for extent in shape_of(held.type):
-        total = total * _known_here(extent, held.func, state)
+        total = total * _known_here(extent, state)
     return total
 
 
@@ -183,7 +178,7 @@ def _footprint(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
     for held in values:
         count: Dim = dtype_of(held.type).bytes
         for extent in shape_of(held.type):
-            count = count * _known_here(extent, held.func, state)
+            count = count * _known_here(extent, state)
         total = total + count
     return total
 
@@ -194,7 +189,6 @@ def _rank(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runtim
 
 def _extreme(least: bool) -> Builtin:
     def extreme(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
-        del state
         items = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
         if not items:
             raise frame.error("an empty list has no least or greatest item", node, required="at least one item")
@@ -202,15 +196,14 @@ def _extreme(least: bool) -> Builtin:
             numbers = [i for i in items if isinstance(i, int | float)]
             return min(numbers) if least else max(numbers)
         dims = [_dim(i, frame, node) for i in items]
-        return minimum(*dims) if least else maximum(*dims)
+        return state.handles.facts.minimum(*dims) if least else state.handles.facts.maximum(*dims)
 
     return extreme
 
 
 def _divide_up(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
-    del state
     lhs, rhs = (_dim(a, frame, node) for a in args)
-    return ceildiv(lhs, _positive(rhs, frame, node))
+    return state.handles.facts.ceildiv(lhs, _positive(rhs, state, frame, node))
 
 
 def _bound(of: Callable[[Context, Dim], int | None]) -> Builtin:
@@ -224,13 +217,12 @@ def _bound(of: Callable[[Context, Dim], int | None]) -> Builtin:
 
 
 def _align(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
-    del state
     lhs, rhs = (_dim(a, frame, node) for a in args)
-    return align_up(lhs, _positive(rhs, frame, node))
+    return align_up(lhs, _positive(rhs, state, frame, node), state.handles.facts.names)
 
 
-def _positive(divisor: Dim, frame: Frame, node: ast.Node) -> Dim:
-    if is_less_equal(1, divisor) is not True:
+def _positive(divisor: Dim, state: State, frame: Frame, node: ast.Node) -> Dim:
+    if state.handles.facts.is_less_equal(1, divisor) is not True:
         raise frame.error(
             "the divisor is not known to be positive",
             node,
@@ -448,7 +440,7 @@ def _cheapest(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Ru
         for relation, value, limit in limits:
             if limit is not None:
                 made = Predicate.of(relation, value, limit)
-                decided = made.decide()
+                decided = state.handles.facts.decide(made)
                 inside = conjunction(inside, made if decided is None else decided)
         found = disjunction(found, inside)
     return found

@@ -14,10 +14,10 @@ from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.steps import check_touched, crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
-from tcpx.payload.contexts import as_declared, context_in
+from tcpx.payload.contexts import context_in
 from tcpx.payload.diagnostics import ConditionError, Direction, Kind, ScheduleError, StepError, TcpxError, VerifyError
 from tcpx.payload.ir import Operation
-from tcpx.payload.sizes.predicates import Comparison, Predicate
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.printer import print_expression
@@ -66,10 +66,9 @@ def _open_branches(
             last, last_text = branch.body, describe(held)
             break
         alternatives = alternatives_of(held)
-        alone = [_by_itself(predicate, state) for predicate in alternatives]
-        if alternatives and not is_for_any and all(is_covered(predicate, written) for predicate in alone):
+        if alternatives and not is_for_any and all(is_covered(predicate, written) for predicate in alternatives):
             raise _never_taken(branch, describe(held), written, frame)
-        written += alone
+        written += alternatives
         earlier = [p for _, p in branches]
         branches += [(branch, p) for p in alternatives if not is_covered(p, earlier, facts)]
     if branches:
@@ -99,14 +98,6 @@ def _taken(
     chosen = {next((k for k, (_, p) in enumerate(branches) if p.evaluate(sizes)), None) for sizes in calls}
     taken = [branch for k, branch in enumerate(branches) if k in chosen]
     return taken, last if None in chosen else ast.Fail(NO_VERSION, location=statement.location)
-
-
-def _by_itself(predicate: Predicate, state: State) -> Predicate:
-    """The predicate without what the branches round it say of its symbols."""
-    symbols = state.func.symbols
-    return Predicate(
-        tuple(Comparison(c.op, as_declared(c.lhs, symbols), as_declared(c.rhs, symbols)) for c in predicate.comparisons)
-    )
 
 
 def _never_taken(node: ast.Node, found: str, earlier: list[Predicate], frame: Frame) -> Exception:

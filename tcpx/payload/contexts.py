@@ -3,41 +3,18 @@ demands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.sizes.context import EMPTY, Context
-from tcpx.payload.sizes.expressions import Dim, Symbol, Var
+from tcpx.payload.sizes.expressions import Dim, Var
 from tcpx.payload.sizes.predicates import Predicate
-from tcpx.payload.sizes.substitution import with_facts
-from tcpx.payload.sizes.traversal import symbols
 
 REMEMBERED: Final = 2**10
 """Branches within branches whose contexts are remembered."""
-
-
-def as_declared(d: Dim, symbols: Iterable[Symbol]) -> Dim:
-    """The expression over symbols as a function declares them: what a branch says of them holds in no other."""
-    return with_facts(d, {symbol.name: symbol for symbol in symbols})
-
-
-def foreign_symbols(d: Dim, op: Operation) -> list[str]:
-    """The symbols in a size that mean nothing where an operation stands: those of another function, or with facts that
-    another declares for its symbol of this name."""
-    func = op.func
-    if func is None or func.module is None or len(func.module.funcs) < 2:
-        return []
-    declared, here = {symbol.name: symbol for symbol in func.symbols}, context_at(op).names
-    known = {name: here.get(name, symbol) for name, symbol in declared.items()}
-    return [s.name for s in symbols(d) if s.name not in known or _says_more(s, known[s.name])]
-
-
-def _says_more(symbol: Symbol, known: Symbol) -> bool:
-    is_above = symbol.upper is not None and (known.upper is None or symbol.upper < known.upper)
-    return symbol.lower > known.lower or is_above or known.multiple_of % symbol.multiple_of != 0
 
 
 def context_at(op: Operation) -> Context:
@@ -83,6 +60,15 @@ def context_in(conditional: Operation, region: int) -> Context:
     held = conditional.attributes.get("predicate")
     own = [_Branch(held, region)] if isinstance(held, Predicate) else []
     return _context((*own, *_branches(conditional)))
+
+
+def context_of(block: Block) -> Context:
+    """What holds in a block."""
+    around = block.parent
+    if around is None:
+        return EMPTY
+    number = next(k for k, region in enumerate(around.regions) if region is block)
+    return context_in(around, number)
 
 
 def _branch_conditions(op: Operation) -> Iterator[Predicate]:

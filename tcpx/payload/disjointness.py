@@ -2,7 +2,7 @@
 
 from itertools import combinations, combinations_with_replacement, product
 
-from tcpx.payload.contexts import is_less_equal_at
+from tcpx.payload.contexts import context_at, is_less_equal_at
 from tcpx.payload.diagnostics import Diagnostic, Direction, VerifyError
 from tcpx.payload.distances import distance
 from tcpx.payload.indexing_maps import index_operands, map_dim
@@ -39,9 +39,9 @@ def check_disjoint_yields(op: Operation) -> int:
 def overlapping_yields(loop: Loop, index: int) -> tuple[StYield, StYield, bool] | None:
     """Two yields to a destination that are not proved disjoint, and whether that is within an iteration; a yield and
     itself of two iterations."""
-    stores = loop.yields_to(index)
+    stores, known = loop.yields_to(index), context_at(loop).names
     for first, second in combinations(stores, 2):
-        if not _exclude_each_other(first, second, loop) and disjoint(first.subset, second.subset) is not True:
+        if not _exclude_each_other(first, second, loop) and disjoint(first.subset, second.subset, known) is not True:
             return first, second, True
     pairs = combinations_with_replacement(stores, 2)
     return next(((first, second, False) for first, second in pairs if not are_apart(first, second, loop)), None)

@@ -18,11 +18,13 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 from math import gcd
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.ir import is_in
 from tcpx.payload.iteration_digits import by_digits
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import Dim, Size, Var, is_less_equal, substitute, upper_bound, variables
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.subsets import Tile, disjoint
 from tcpx.records import frozen_for_checkers
 
@@ -94,14 +96,15 @@ def distance(loop: Loop, first: Tile, second: Tile | None = None, later_in: Loop
     either access. With `later_in`, a loop round `loop` or in it, only accesses count of which the second is in a later
     iteration of that loop.
     """
-    if later_in is None and is_less_equal(loop.var.upper - loop.var.lower, loop.var.step) is True:
+    known = context_at(loop).names
+    if later_in is None and is_less_equal(loop.var.upper - loop.var.lower, loop.var.step, known) is True:
         return Distance(0, 0)
     loops = [loop] if later_in is None else [later_in, loop] if is_in(loop, later_in) else [loop, later_in]
     other = first if second is None else second
     inside, bound = _inside(loops[0], (first, other), [each.var for each in loops])
     order = [*(each.var for each in loops), *inside]
     given = {} if later_in is None else {later_in.var: LATER}
-    relation = _Relation(first.rising(), other.rising(), order, bound, given)
+    relation = _Relation(first.rising(), other.rising(), order, bound, given, known)
     return relation.of(loop.var, is_symmetric=second is None and later_in is None)
 
 
@@ -143,8 +146,9 @@ class _Relation:
         order: Sequence[Var],
         bound: Sequence[Var] = (),
         given: Mapping[Var, Distance] | None = None,
+        names: KnownSymbols = NOTHING_KNOWN,
     ) -> None:
-        self.first, self.second, self.order, self.bound = first, second, order, bound
+        self.first, self.second, self.order, self.bound, self.names = first, second, order, bound, names
         self.known: dict[Var, Distance] = dict.fromkeys(order, ANY) | dict(given or {})
 
     def of(self, var: Var, is_symmetric: bool) -> Distance:
@@ -166,10 +170,11 @@ class _Relation:
 
     def _reversed(self) -> _Relation:
         known = {var: each.reversed() for var, each in self.known.items()}
-        return _Relation(self.second, self.first, self.order, self.bound, known)
+        return _Relation(self.second, self.first, self.order, self.bound, known, self.names)
 
     def _is_never_later(self, var: Var) -> bool:
-        return disjoint(self.first, self._elsewhere({**self.known, var: self.known[var].within(1, None)})) is True
+        elsewhere = self._elsewhere({**self.known, var: self.known[var].within(1, None)})
+        return disjoint(self.first, elsewhere, self.names) is True
 
     def _elsewhere(self, known: Mapping[Var, Distance], without: Var | None = None) -> Tile:
         """The second subset in terms of the variables of the first, and of others at these distances from them."""
@@ -178,14 +183,14 @@ class _Relation:
             mapping[var] = _at(var, known.get(var, ANY), mapping)
         # The ranges of the others are those of the other iteration of this one, too.
         mapping = {var: other for var, other in mapping.items() if var is not without}
-        return self.second.substitute(mapping) if mapping else self.second
+        return self.second.substitute(mapping, self.names) if mapping else self.second
 
     def _in_range(self, var: Var) -> Distance:
         """The distances of a variable that its loop has iterations for."""
         found, ends = self.known[var], (var.lower, var.upper, var.step)
         if not {*self.order, *self.bound}.isdisjoint(v for d in ends for v in variables(d)):
             return found  # two runs of the loop may have other ranges
-        width = upper_bound(var.upper - var.lower) if isinstance(var.step, int) else None
+        width = upper_bound(var.upper - var.lower, self.names) if isinstance(var.step, int) else None
         if width is None or not isinstance(var.step, int):
             return found
         most = max(0, (width - 1) // var.step)
@@ -213,9 +218,9 @@ class _Relation:
             zip(self.first.strides, second.strides, strict=True), strict=True,
         )  # fmt: skip
         for start, extent, other, other_extent, strides in dims:
-            slope = substitute(other, {var: var.size() + var.step}) - other
+            slope = substitute(other, {var: var.size() + var.step}, self.names) - other
             if var not in variables(slope):
-                limit = _limit_in_dim(var, other - start, slope, extent, other_extent, strides)
+                limit = _limit_in_dim(var, other - start, slope, extent, other_extent, strides, self.names)
                 found = found.within(limit.least, limit.most)
         return found
 
@@ -230,15 +235,17 @@ def _at(var: Var, known: Distance, outside: Mapping[Var, Dim]) -> Dim:
     return Var(f"{var.name}~later", least, most, step).size()
 
 
-def _limit_in_dim(var: Var, gap: Dim, slope: Dim, extent: Dim, other: Dim, strides: tuple[Dim, Dim]) -> Distance:
+def _limit_in_dim(
+    var: Var, gap: Dim, slope: Dim, extent: Dim, other: Dim, strides: tuple[Dim, Dim], known: KnownSymbols
+) -> Distance:
     """The distances at which two intervals overlap that are `gap` from each other in one iteration, and `slope` further
     in each later one of the second: `-other < gap + slope * distance < extent`."""
     if isinstance(slope, int) and _are_other_remainders(gap, slope, extent, other, strides):
         return NEVER
     above, below = extent - gap, other + gap
     if not isinstance(slope, int):
-        return _limit_by_sign(var, gap, slope, above, below)
-    most, least = upper_bound(above), _upper_bound_in_any(var, gap, other)
+        return _limit_by_sign(var, gap, slope, above, below, known)
+    most, least = upper_bound(above, known), _upper_bound_in_any(var, gap, other, known)
     if slope == 0:
         return NEVER if (most is not None and most <= 0) or (least is not None and least <= 0) else ANY
     high = None if most is None else most - 1
@@ -248,26 +255,26 @@ def _limit_in_dim(var: Var, gap: Dim, slope: Dim, extent: Dim, other: Dim, strid
     return Distance(None if low is None else -(-low // abs(slope)), None if high is None else high // abs(slope))
 
 
-def _limit_by_sign(var: Var, gap: Dim, slope: Dim, above: Dim, below: Dim) -> Distance:
+def _limit_by_sign(var: Var, gap: Dim, slope: Dim, above: Dim, below: Dim, known: KnownSymbols) -> Distance:
     """The distances where it is only known which way the intervals move: none on a side on which one step is enough."""
     # `below` has the extent in the other iteration: with the gap in this one, it is compared for all of them.
     is_below_known = var not in variables(gap)
-    if is_less_equal(0, slope) is True:
-        is_earlier = not (is_below_known and is_less_equal(below, slope) is True)
-        is_later = is_less_equal(above, slope) is not True
-    elif is_less_equal(slope, 0) is True:
-        is_earlier = is_less_equal(above, -slope) is not True
-        is_later = not (is_below_known and is_less_equal(below, -slope) is True)
+    if is_less_equal(0, slope, known) is True:
+        is_earlier = not (is_below_known and is_less_equal(below, slope, known) is True)
+        is_later = is_less_equal(above, slope, known) is not True
+    elif is_less_equal(slope, 0, known) is True:
+        is_earlier = is_less_equal(above, -slope, known) is not True
+        is_later = not (is_below_known and is_less_equal(below, -slope, known) is True)
     else:
         return ANY
     return Distance(None if is_earlier else 0, None if is_later else 0)
 
 
-def _upper_bound_in_any(var: Var, gap: Dim, other: Dim) -> int | None:
+def _upper_bound_in_any(var: Var, gap: Dim, other: Dim, known: KnownSymbols) -> int | None:
     """The most that the extent in the other iteration and the gap in this one are together."""
     if var not in variables(gap) or var not in variables(other):
-        return upper_bound(other + gap)
-    parts = upper_bound(other), upper_bound(gap)
+        return upper_bound(other + gap, known)
+    parts = upper_bound(other, known), upper_bound(gap, known)
     return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
 
 

@@ -292,12 +292,8 @@ class Tileable(Operation):
         raise self.error("the operation declares no iteration domain", required="an operation with this interface")
 
     def extents(self) -> tuple[Dim, ...]:
-        """The extent of each iterator, its symbols with what the branches round the operation say about them."""
-        domain = self.domain()
-        if all(isinstance(extent, int) for extent in domain):
-            return domain
-        facts = context_at(self)
-        return tuple(facts.attach(extent) for extent in domain)
+        """The extent of each iterator."""
+        return self.domain()
 
     def operand_tile(self, index: int, box: Box) -> Tile:
         """The part of input `index` that a box of iterations reads."""

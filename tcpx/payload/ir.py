@@ -17,6 +17,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, Verify
 from tcpx.payload.fields import AttributeField, Field, FlagAttribute, NamedOperand, Operand, OptionalOperand, Result
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.sizes.substitution import are_same
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.call import Calling, Demand
@@ -358,7 +359,7 @@ class Operation:
 
     @property
     def operand_roles(self) -> tuple[str, ...]:
-        """Names by which a schedule reaches the inputs: those of the class, unless the operation has its own."""
+        """KnownSymbols by which a schedule reaches the inputs: those of the class, unless the operation has its own."""
         return (*self.signature.operand_names, *given_operands(self))
 
     def error(
@@ -405,12 +406,12 @@ class Operation:
 
     def _clone_shell(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
         """A copy without regions; the variable that it binds is renamed and entered into `mapping`."""
-        attributes = substitute_attributes(self.attributes, mapping.sizes)
+        attributes = substitute_attributes(self.attributes, mapping.sizes, mapping.known)
         own = self.attributes.get("var")
         name = rename(self.name) if self.name else ""
         if isinstance(own, Var):
             bounds = own.lower, own.upper, own.step
-            replaced = [substitute(d, mapping.sizes) for d in bounds]
+            replaced = [substitute(d, mapping.sizes, mapping.known) for d in bounds]
             called = name or rename(own.name)  # a `gml_st.bind` of a text has no name itself
             if called != own.name or any(new is not old for new, old in zip(replaced, bounds, strict=True)):
                 fresh = Var(called, *replaced)
@@ -418,7 +419,7 @@ class Operation:
                 attributes["var"] = fresh
         made = type(self)(
             [mapping.value(v) for v in self.operands],
-            [substitute_type(r.type, mapping.sizes) for r in self.results],
+            [substitute_type(r.type, mapping.sizes, mapping.known) for r in self.results],
             attributes,
             (),
             [name if r.name == self.name else rename(r.name) for r in self.results],
@@ -463,13 +464,18 @@ def merged_steps(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, 
 
 
 class CloneMap:
-    """What a clone replaces: values by values, symbols and loop variables by size expressions."""
+    """What a clone replaces: values by values, symbols and loop variables by size expressions. `known` says more of
+    symbols where it will stand."""
 
     def __init__(
-        self, values: Mapping[Value, Value] | None = None, sizes: Mapping[Symbol | Var, Dim] | None = None
+        self,
+        values: Mapping[Value, Value] | None = None,
+        sizes: Mapping[Symbol | Var, Dim] | None = None,
+        known: KnownSymbols = NOTHING_KNOWN,
     ) -> None:
         self.values: dict[Value, Value] = dict(values or {})
         self.sizes: dict[Symbol | Var, Dim] = dict(sizes or {})
+        self.known = known
 
     def value(self, value: Value) -> Value:
         return self.values.get(value, value)
@@ -480,21 +486,23 @@ OVER_DIMS = frozenset({"maps", "positions"})
 
 
 def substitute_attributes(
-    attributes: Mapping[str, Attribute], sizes: Mapping[Symbol | Var, Dim]
+    attributes: Mapping[str, Attribute], sizes: Mapping[Symbol | Var, Dim], known: KnownSymbols = NOTHING_KNOWN
 ) -> dict[str, Attribute]:
     """The attributes with symbols and loop variables replaced, but not dims."""
-    return {key: a if key in OVER_DIMS else substitute_attribute(a, sizes) for key, a in attributes.items()}
+    return {key: a if key in OVER_DIMS else substitute_attribute(a, sizes, known) for key, a in attributes.items()}
 
 
-def substitute_attribute(attribute: Attribute, sizes: Mapping[Symbol | Var, Dim]) -> Attribute:
+def substitute_attribute(
+    attribute: Attribute, sizes: Mapping[Symbol | Var, Dim], known: KnownSymbols = NOTHING_KNOWN
+) -> Attribute:
     """The attribute with symbols and loop variables replaced, as deep as it goes; itself where nothing is."""
     match attribute:
         case Size():
-            return substitute(attribute, sizes)
+            return substitute(attribute, sizes, known)
         case Tile() | Predicate():
-            return attribute.substitute(sizes)
+            return attribute.substitute(sizes, known)
         case tuple():
-            made = tuple([substitute_attribute(a, sizes) for a in attribute])
+            made = tuple([substitute_attribute(a, sizes, known) for a in attribute])
             return attribute if are_same(made, attribute) else made
         case _:
             return attribute
@@ -549,7 +557,9 @@ class Block:
         return index
 
     def clone(self, mapping: CloneMap, rename: Callable[[str], str], parent: Operation | None = None) -> Block:
-        made = Block([(rename(a.name), substitute_type(a.type, mapping.sizes)) for a in self.args], parent)
+        made = Block(
+            [(rename(a.name), substitute_type(a.type, mapping.sizes, mapping.known)) for a in self.args], parent
+        )
         for old, new in zip(self.args, made.args, strict=True):
             mapping.values[old] = new
         for op in self.ops:

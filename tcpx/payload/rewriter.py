@@ -7,6 +7,7 @@ from itertools import takewhile
 
 from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS, shares_of
 from tcpx.payload.constants import NumpyArray
+from tcpx.payload.contexts import context_at, context_of
 from tcpx.payload.diagnostics import Diagnostic, Direction, ScheduleError
 from tcpx.payload.ir import (
     Attribute,
@@ -24,6 +25,7 @@ from tcpx.payload.ir import (
 from tcpx.payload.names import Names
 from tcpx.payload.origins import Origins
 from tcpx.payload.sizes import Dim, Symbol, Var, substitute
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.sizes.substitution import are_same
 from tcpx.payload.traits.call import Demand
 from tcpx.payload.types import Type, substitute_type
@@ -256,6 +258,7 @@ class Rewriter(Names, Origins):
 
     def clone(self, op: OpT, at: InsertPoint, mapping: CloneMap, suffix: str = "") -> OpT:
         """Insert a copy of `op`; its names get `suffix` and are made unique."""
+        mapping.known = context_of(at.block).names
         made = op.clone(mapping, lambda name: self.fresh_name(at.block, f"{name}{suffix}") if name else "")
         return self.insert(made, at)
 
@@ -381,20 +384,21 @@ class Rewriter(Names, Origins):
         self.record(undo, block.parent)
 
     def substitute(self, ops: Sequence[Operation], sizes: Mapping[Symbol | Var, Dim]) -> None:
-        """Replace symbols and loop variables in the types and attributes of operations and all inside them."""
+        """Replace symbols and loop variables in the types and attributes of operations and all inside them. What
+        changes is simplified by what is known where it stands."""
         if not sizes:
             return
         for root in ops:
             for op in root.walk():
-                self._substitute_one(op, sizes)
+                self._substitute_one(op, sizes, context_at(op).names)
 
-    def _substitute_one(self, op: Operation, sizes: Mapping[Symbol | Var, Dim]) -> None:
+    def _substitute_one(self, op: Operation, sizes: Mapping[Symbol | Var, Dim], known: KnownSymbols) -> None:
         self.visited += 1
         own = op.attributes.get("var")
-        changed = substitute_attributes(op.attributes, sizes)
+        changed = substitute_attributes(op.attributes, sizes, known)
         if isinstance(own, Var):
             bounds = own.lower, own.upper, own.step
-            made = [substitute(bound, sizes) for bound in bounds]
+            made = [substitute(bound, sizes, known) for bound in bounds]
             changed["var"] = own if are_same(made, bounds) else Var(own.name, *made)
         old = op.attributes
         if not are_same([*changed.values()], [*old.values()]):
@@ -405,7 +409,7 @@ class Rewriter(Names, Origins):
 
             self.record(undo, op)
         for value in defined_by(op):
-            type_ = substitute_type(value.type, sizes)
+            type_ = substitute_type(value.type, sizes, known)
             if type_ is not value.type:
                 self.set_type(value, type_)
 

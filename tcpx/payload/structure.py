@@ -7,11 +7,13 @@ functions of one structure. Symbols are numbered in the order they are first met
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.contraction import CONTRACT
 from tcpx.payload.ir import CALLEE, PROMISE, TARGET, Attribute, Block, FuncOp, Operation, Value, defined_by
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, to_text
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import attribute_text
@@ -38,8 +40,12 @@ def operation_fingerprint(op: Operation) -> str:
 
 def part_fingerprint(ops: Sequence[Operation], kind_of: Callable[[int], str] = str) -> str:
     """A hash of the structure of operations, in their order: that of each, the types of the values that they read of
-    others, and which of these are constant. Extents of tensors count as what `kind_of` says of them."""
-    made, inside = Structure(kind_of), {value for op in ops for inner in op.walk() for value in defined_by(inner)}
+    others, which of these are constant, and what is known of symbols there. Extents of tensors count as what `kind_of`
+    says of them."""
+    made, inside = (
+        Structure(kind_of, context_at(ops[0]).names),
+        {value for op in ops for inner in op.walk() for value in defined_by(inner)},
+    )
     read = dict.fromkeys(v for op in ops for inner in op.walk() for v in inner.operands if v not in inside)
     operands = [
         f"{made.value(v)}: {made.type(v.type)}{' constant' if isinstance(v.defining_op, Const) else ''}" for v in read
@@ -54,8 +60,8 @@ def _digest(text: str) -> str:
 class Structure:
     """Texts in which values, symbols and loop variables are numbered in the order they are met."""
 
-    def __init__(self, kind_of: Callable[[int], str] = str) -> None:
-        self._kind_of = kind_of
+    def __init__(self, kind_of: Callable[[int], str] = str, known: KnownSymbols = NOTHING_KNOWN) -> None:
+        self._kind_of, self._known = kind_of, known
         self._values: dict[Value, str] = {}
         self._sizes: dict[Symbol | Var, Dim] = {}
         self.facts: list[str] = []
@@ -147,6 +153,7 @@ class Structure:
         if leaf not in self._sizes:
             made = Symbol(f"s{len(self._sizes)}")
             if isinstance(leaf, Symbol):
+                leaf = self._known.get(leaf.name, leaf)
                 made = Symbol(made.name, leaf.lower, leaf.upper, leaf.multiple_of)
                 self.facts.append(f"{made.name}: {leaf.lower}..{leaf.upper} multiple of {leaf.multiple_of}")
             self._sizes[leaf] = made.size()

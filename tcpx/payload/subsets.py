@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from tcpx.payload.sizes import (
     Dim,
@@ -24,6 +25,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.sizes.monotone import direction
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.sizes.substitution import are_same
 from tcpx.records import frozen_for_checkers
 
@@ -132,11 +134,11 @@ class Tile:
         offsets = tuple(extent - 1 if fall else 0 for extent, fall in zip(extents, falls, strict=True))
         return Tile(offsets, self.sizes, self.strides, self.dropped)
 
-    def substitute(self, mapping: Substitution) -> Tile:
-        """The tile with symbols and loop variables replaced; itself where nothing is."""
-        offsets = tuple([substitute(offset, mapping) for offset in self.offsets])
-        sizes = tuple([substitute(size, mapping) for size in self.sizes])
-        strides = tuple([substitute(stride, mapping) for stride in self.strides])
+    def substitute(self, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Tile:
+        """The tile with symbols and loop variables replaced, simplified by what is `known`; itself where nothing is."""
+        offsets = tuple([substitute(offset, mapping, known) for offset in self.offsets])
+        sizes = tuple([substitute(size, mapping, known) for size in self.sizes])
+        strides = tuple([substitute(stride, mapping, known) for stride in self.strides])
         parts = ((offsets, self.offsets), (sizes, self.sizes), (strides, self.strides))
         return self if all(are_same(new, old) for new, old in parts) else Tile(offsets, sizes, strides, self.dropped)
 
@@ -173,8 +175,8 @@ def compose(outer: Tile, inner: Tile) -> Tile:
     return Tile(tuple(offsets), tuple(sizes), tuple(strides), dropped)
 
 
-def disjoint(a: Tile, b: Tile) -> bool | None:
-    """Whether two tiles of one source share no element; None if unknown."""
+def disjoint(a: Tile, b: Tile, known: KnownSymbols) -> bool | None:
+    """Whether two tiles of one source share no element, with what is known of symbols; None if unknown."""
     a, b = a.rising(), b.rising()
     extents = list(zip(a.offsets, a.extents, b.offsets, b.extents, strict=True))
     if any(_ends_before(start, extent, other) for start, extent, other, _ in extents) or any(
@@ -184,20 +186,20 @@ def disjoint(a: Tile, b: Tile) -> bool | None:
     for start, extent, other_start, other_extent in extents:
         if start == other_start:
             continue
-        if _is_before(start, extent, other_start) or _is_before(other_start, other_extent, start):
+        if _is_before(start, extent, other_start, known) or _is_before(other_start, other_extent, start, known):
             return True
         if extent == other_extent == 1 and _are_other_residues(start, other_start):
             return True
-    if any(is_less_equal(size, 0) is True for size in (*a.sizes, *b.sizes)):
+    if any(is_less_equal(size, 0, known) is True for size in (*a.sizes, *b.sizes)):
         return True
     if not (a.has_unit_strides and b.has_unit_strides):
         return None
-    if any((lower_bound(size) or 0) < 1 for size in (*a.sizes, *b.sizes)):
+    if any((lower_bound(size, known) or 0) < 1 for size in (*a.sizes, *b.sizes)):
         return None
     for start, extent, other_start, other_extent in extents:
-        if is_less_equal(start + extent, other_start) is not False:
+        if is_less_equal(start + extent, other_start, known) is not False:
             return None
-        if is_less_equal(other_start + other_extent, start) is not False:
+        if is_less_equal(other_start + other_extent, start, known) is not False:
             return None
     return False
 
@@ -212,11 +214,11 @@ def _ends_before(start: Dim, extent: Dim, other: Dim) -> bool:
             return isinstance(distance, int) and isinstance(extent, int) and extent <= distance
 
 
-def _is_before(start: Dim, extent: Dim, other: Dim) -> bool:
+def _is_before(start: Dim, extent: Dim, other: Dim, known: KnownSymbols) -> bool:
     """Whether an interval is proved to end before another begins, or to be empty."""
     most = where_positive(extent)
     ends = [start + extent] if most == extent else [start + extent, start + most]
-    return any(is_less_equal(end, other) is True for end in ends)
+    return any(is_less_equal(end, other, known) is True for end in ends)
 
 
 def _are_other_residues(a: Dim, b: Dim) -> bool:
@@ -242,12 +244,13 @@ def where_positive(size: Dim) -> Dim:
             return size
 
 
-def over_iterations(tile: Tile, var: Var, shape: Sequence[Dim]) -> Tile | None:
-    """The tile of a source of this shape that is those of all iterations of a loop together; None if nothing proves
-    that they are one without gaps."""
+def over_iterations(tile: Tile, var: Var, shape: Sequence[Dim], known: KnownSymbols) -> Tile | None:
+    """The tile of a source of this shape that is those of all iterations of a loop together; None if nothing proves,
+    with what is `known` of symbols, that they are one without gaps."""
     if not tile.has_unit_strides or tile.dropped:
         return None
-    runs = is_less_equal(var.lower + 1, var.upper) is True
+    sign_of = partial(sign, known=known)
+    runs = is_less_equal(var.lower + 1, var.upper, known) is True
     stepped = [d for d in range(tile.rank) if var in variables(tile.offsets[d]) or var in variables(tile.sizes[d])]
     if not stepped:
         return tile if runs else None
@@ -257,18 +260,20 @@ def over_iterations(tile: Tile, var: Var, shape: Sequence[Dim]) -> Tile | None:
     offset, end = (-tile.offsets[dim] - tile.sizes[dim], 0) if falls else (tile.offsets[dim], shape[dim])
     if others or direction(offset, var, sign_of) != 1:
         return None
-    start, behind, following = (substitute(offset, {var: v}) for v in (var.lower, var.upper, var.size() + var.step))
+    start, behind, following = (
+        substitute(offset, {var: v}, known) for v in (var.lower, var.upper, var.size() + var.step)
+    )
     # Seen from where an iteration starts. In the last one, `to_behind` is not above `step`.
     size, step, to_behind, to_end = tile.sizes[dim], following - offset, behind - offset, end - offset
-    ends_behind = ((size, to_behind), (minimum(step, to_behind), size))
+    ends_behind = ((size, to_behind), (minimum(step, to_behind, known=known), size))
     ends_with_source = (
-        (size, not_negative(to_end)),
-        (minimum(step, to_end), size),
-        (minimum(to_end, to_end - to_behind + step), size),
+        (size, not_negative(to_end, known)),
+        (minimum(step, to_end, known=known), size),
+        (minimum(to_end, to_end - to_behind + step, known=known), size),
     )
-    if _all_hold(*ends_behind):
+    if _all_hold(ends_behind, known):
         last = behind
-    elif _all_hold(*ends_with_source) and (runs or is_less_equal(end, behind) is True):
+    elif _all_hold(ends_with_source, known) and (runs or is_less_equal(end, behind, known) is True):
         last = end
     else:
         return None
@@ -277,14 +282,14 @@ def over_iterations(tile: Tile, var: Var, shape: Sequence[Dim]) -> Tile | None:
     return Tile(tuple(offsets), tuple(sizes))
 
 
-def _all_hold(*pairs: tuple[Dim, Dim]) -> bool:
+def _all_hold(pairs: Sequence[tuple[Dim, Dim]], known: KnownSymbols) -> bool:
     """Whether the first of each pair provably is at most the second."""
-    return all(is_less_equal(a, b) is True for a, b in pairs)
+    return all(is_less_equal(a, b, known) is True for a, b in pairs)
 
 
-def sign_of(d: Dim) -> int | None:
+def sign(d: Dim, known: KnownSymbols) -> int | None:
     """1 for a size that provably is not negative, -1 for one that is not positive, None where nothing proves it."""
-    return 1 if is_less_equal(0, d) is True else -1 if is_less_equal(d, 0) is True else None
+    return 1 if is_less_equal(0, d, known) is True else -1 if is_less_equal(d, 0, known) is True else None
 
 
 def _list_text(dims: Sequence[Dim]) -> str:

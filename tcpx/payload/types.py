@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute, to_text
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.sizes.substitution import are_same
 from tcpx.records import frozen_as_compared_by_base, frozen_for_checkers
 
@@ -220,14 +221,14 @@ def like(type_: Type, shape: tuple[Dim, ...], dtype: ScalarType) -> Type:
 Mapped = Mapping[Symbol | Var, Dim | Size]
 
 
-def substitute_type(type_: Type, mapping: Substitution) -> Type:
-    """The type with symbols and loop variables replaced; itself where nothing is."""
+def substitute_type(type_: Type, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Type:
+    """The type with symbols and loop variables replaced, simplified by what is `known`; itself where nothing is."""
     if not isinstance(type_, TensorType | BufferType):
         return type_
-    shape = tuple([substitute(d, mapping) for d in type_.shape])
+    shape = tuple([substitute(d, mapping, known) for d in type_.shape])
     if isinstance(type_, TensorType):
         return type_ if are_same(shape, type_.shape) else TensorType(shape, type_.dtype)
-    strides = tuple([substitute(d, mapping) for d in type_.strides])
+    strides = tuple([substitute(d, mapping, known) for d in type_.strides])
     if are_same(shape, type_.shape) and are_same(strides, type_.strides):
         return type_
     return BufferType(shape, type_.dtype, strides, type_.space)

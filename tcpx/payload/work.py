@@ -2,10 +2,11 @@
 
 from math import prod
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Conditional, Loop, OnSubset
 from tcpx.payload.ops.memory import memory_of
-from tcpx.payload.sizes import Dim, Var, ceildiv, maximum, minimum, product, substitute, upper_expression, variables
+from tcpx.payload.sizes import Dim, Var, maximum, minimum, product, substitute, upper_expression, variables
 from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import BufferType, dtype_of, shape_of
 
@@ -16,7 +17,7 @@ def estimated_work(loop: Loop) -> Dim:
     Every iteration counts as the first one, which is the largest where tiles get shorter; a branch counts as its
     larger side, an operation as its lanes, a loop on a condition as one iteration.
     """
-    return _trips(loop) * substitute(_of_block(loop.body), {loop.var: loop.var.lower})
+    return _trips(loop) * substitute(_of_block(loop.body), {loop.var: loop.var.lower}, context_at(loop).names)
 
 
 def estimated_bytes(loop: Loop) -> Dim:
@@ -33,9 +34,9 @@ def estimated_bytes(loop: Loop) -> Dim:
 
 def _touched(loop: Loop) -> dict[Value, Dim]:
     """Elements of buffers from outside that the accesses of all iterations are."""
-    trips, at_first = _trips(loop), {loop.var: loop.var.lower}
+    trips, at_first, known = _trips(loop), {loop.var: loop.var.lower}, context_at(loop).names
     found = _of_buffers(loop.body)
-    return {buffer: trips * substitute(elements, at_first) for buffer, elements in found.items()}
+    return {buffer: trips * substitute(elements, at_first, known) for buffer, elements in found.items()}
 
 
 def _of_buffers(block: Block) -> dict[Value, Dim]:
@@ -73,7 +74,8 @@ def _bound_in(block: Block) -> set[Var]:
 
 def _trips(loop: Loop) -> Dim:
     var = loop.var
-    return ceildiv(maximum(0, var.upper - var.lower), var.step) if loop.is_counted else 1
+    here = context_at(loop)
+    return here.ceildiv(here.maximum(0, var.upper - var.lower), var.step) if loop.is_counted else 1
 
 
 def _of_block(block: Block) -> Dim:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tcpx.payload.contexts import foreign_symbols
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation, Value, written_at
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.traversal import symbols
 from tcpx.payload.types import ScalarType
 from tcpx.records import frozen
 from tcpx.target import Target
@@ -273,9 +273,10 @@ class TransformContext:
 
     def check_symbols(self, op: Operation, size: Dim) -> None:
         """Raise ScheduleError for a size of another function than that of `op`."""
-        names = foreign_symbols(size, op)
-        if names:
-            func = self.rewriter.func_of(op)
+        func = self.rewriter.func_of(op)
+        declared = {symbol.declaration for symbol in func.symbols}
+        names = [symbol.name for symbol in symbols(size) if symbol.declaration not in declared]
+        if names and len(self.rewriter.module.funcs) > 1:
             raise self.fail(
                 f"the size is one of another function than @{func.name}, where %{op.name} stands",
                 op=op,

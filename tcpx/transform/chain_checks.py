@@ -7,6 +7,7 @@ some iterations, or read what another iteration wrote.
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import Conditional, If, Loop, Materialize, StYield
@@ -96,7 +97,7 @@ def _check_covers(ctx: TransformContext, op: Operation, link: Link) -> None:
     shape = shape_of(link.loop.destinations[link.index].type)
     if is_unwritten(link.loop.operands[link.index]) or (link.is_reduction and link.subset.is_full(shape)):
         return
-    written = over_iterations(link.subset, link.loop.var, shape)
+    written = over_iterations(link.subset, link.loop.var, shape, context_at(link.loop).names)
     if written is None or not written.is_full(shape):
         raise _fail(ctx, op, link, "its iterations may leave other elements as they are")
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, VerifyError
 from tcpx.payload.distances import changes_in, distance
 from tcpx.payload.interfaces import Structured, Tileable
@@ -181,7 +182,7 @@ def _check_steps(loops: Iterable[Loop]) -> None:
 
 def _may_have_none(loop: Loop) -> bool:
     """Whether nothing proves that a loop has an iteration."""
-    return not loop.is_counted or is_less_equal(loop.var.lower + 1, loop.var.upper) is not True
+    return not loop.is_counted or is_less_equal(loop.var.lower + 1, loop.var.upper, context_at(loop).names) is not True
 
 
 def _needs_iteration(loop: Loop, var: Var, why: str) -> VerifyError:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tcpx.payload.contexts import as_declared, context_at
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Tileable
@@ -19,16 +19,15 @@ from tcpx.payload.sizes import (
     Size,
     Symbol,
     Var,
-    ceildiv,
     floordiv,
     maximum,
     substitute,
-    symbols,
     to_text,
     variables,
 )
 from tcpx.payload.sizes.bounds import is_equal
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import shape_of
@@ -37,28 +36,6 @@ from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import first
 from tcpx.transform.digits import split_digits
-
-
-class Outside:
-    """Sizes with the facts of one place: those of inner branches do not hold there."""
-
-    def __init__(self, here: Operation, symbols: Sequence[Symbol]) -> None:
-        self._facts = context_at(here)
-        self._symbols = symbols
-
-    def size(self, d: Dim) -> Dim:
-        return self._facts.attach(as_declared(d, self._symbols))
-
-    def trip_count(self, loop: Loop) -> Dim:
-        lower, upper, step = self.range(loop)
-        return ceildiv(upper - lower, step)
-
-    def range(self, loop: Loop) -> tuple[Dim, Dim, Dim]:
-        """The lower bound, upper bound and step of a loop variable."""
-        return self.size(loop.var.lower), self.size(loop.var.upper), self.size(loop.var.step)
-
-    def sizes(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
-        return tuple(map(self.size, dims))
 
 
 @frozen
@@ -86,12 +63,6 @@ class CurrentTile:
         """The sizes in the place and extent of the tile."""
         subsets = [self.subset, *(part for view in self.views for part in _parts(view))]
         return [*(d for tile in subsets for d in (*tile.offsets, *tile.sizes)), *self.padded]
-
-    def seen_from(self, outside: Outside) -> CurrentTile:
-        """The tile without the facts of the branches around the read."""
-        subset = self.subset
-        tile = Tile(outside.sizes(subset.offsets), outside.sizes(subset.sizes), subset.strides, subset.dropped)
-        return replace(self, subset=tile, shape=outside.sizes(self.shape), padded=outside.sizes(self.padded))
 
 
 def _parts(view: Operation) -> list[Tile]:
@@ -220,7 +191,7 @@ def fill_before(
     start: Value,
     base: str,
     before: Operation,
-    outside: Outside,
+    known: KnownSymbols,
     parallel: bool,
 ) -> tuple[Value, Loop]:
     """The loops that fill the buffer; returns the filled buffer and the outermost loop. `maps` are the operand's
@@ -228,14 +199,14 @@ def fill_before(
     rewriter = ctx.rewriter
     renamed: dict[Symbol | Var, Dim] = {}
     fresh: list[Var] = []
-    ranges = [outside.range(loop) for loop in depends] or [(0, 1, 1)]
+    ranges = [(loop.var.lower, loop.var.upper, loop.var.step) for loop in depends] or [(0, 1, 1)]
     for depth, (lower, upper, step) in enumerate(ranges):
         name = rewriter.ordinal_name(before, f"{base}/pack")
-        var = Var(name, *(substitute(d, renamed) for d in (lower, upper, step)))
+        var = Var(name, *(substitute(d, renamed, known) for d in (lower, upper, step)))
         fresh.append(var)
         if depends:
             renamed[depends[depth].var] = Size.of(var)
-    slots = tuple(floordiv(Size.of(v) - v.lower, v.step) if depends else Size.of(v) for v in fresh)
+    slots = tuple(floordiv(Size.of(v) - v.lower, v.step, known) if depends else Size.of(v) for v in fresh)
     loops: list[Loop] = []
     value, point = start, InsertPoint.before(before)
     for depth, var in enumerate(fresh):
@@ -250,17 +221,16 @@ def fill_before(
         value, point = loop.body.args[0], InsertPoint(loop.body, 0)
     inner = loops[-1]
 
-    subset = current.subset.substitute(renamed)
+    subset = current.subset.substitute(renamed, known)
     if not current.views:
         _check_inside(ctx, subset, current.source, before)
     for view in current.views:
         if isinstance(view, Materialize):
             cut = {view.subset.kept[dim] for dim in _cut_dims(view.result, current.views)}
             checked = [dim for dim in range(view.subset.rank) if dim not in cut]
-            _check_inside(ctx, view.subset.substitute(renamed), view.source, before, checked)
-    renamed |= {symbol: outside.size(symbol.size()) for d in current.sizes for symbol in symbols(d)}
-    sizes = [substitute(d, renamed) for d in digits]
-    tile = _stored_tile(ctx, current, subset, renamed, maps, sizes, inner.body, base)
+            _check_inside(ctx, view.subset.substitute(renamed, known), view.source, before, checked)
+    sizes = [substitute(d, renamed, known) for d in digits]
+    tile = _stored_tile(ctx, current, subset, CloneMap(sizes=renamed, known=known), maps, sizes, inner.body, base)
     inner_digits = tuple(shape_of(tile.type))
     stored = StYield.of(tile, inner.destinations[0], slot_tile(slots[-1:], inner_digits))
     rewriter.insert(stored, InsertPoint(inner.body, len(inner.body.ops)))
@@ -283,7 +253,7 @@ def _stored_tile(
     ctx: TransformContext,
     current: CurrentTile,
     subset: Tile,
-    renamed: Mapping[Symbol | Var, Dim],
+    renamed: CloneMap,
     maps: tuple[IndexingMap, IndexingMap],
     sizes: Sequence[Dim],
     block: Block,
@@ -294,14 +264,14 @@ def _stored_tile(
     def made(op: Operation) -> Value:
         return ctx.rewriter.insert(op, InsertPoint(block, len(block.ops)), f"{base}.t").result
 
-    tile, shown = current.source, CloneMap(sizes=renamed)
+    tile = current.source
     for view in current.views:
-        tile = ctx.rewriter.clone(view, InsertPoint(block, len(block.ops)), shown).results[0]
+        tile = ctx.rewriter.clone(view, InsertPoint(block, len(block.ops)), renamed).results[0]
     if not subset.is_full(shape_of(tile.type)):
         tile = made(Materialize.of(tile, subset))
     rest = ViewLike(current.pad).rest if current.pad is not None else None
     if current.pad is not None and rest is not None:
-        shape = [substitute(d, renamed) for d in current.padded]
+        shape = [substitute(d, renamed.sizes, renamed.known) for d in current.padded]
         tile = made(new.pad(tile, shape, rest, free=ViewLike(current.pad).is_free))
     held_by, stored_by = maps
     if set(held_by) != set(stored_by):
@@ -390,7 +360,7 @@ def fill_while_read(
     guard = If([], [start.type], {"predicate": first((filled_by,))}, [then, orelse])
     guard.schedule_location = ctx.location
     read = rewriter.insert(guard, InsertPoint.before(op), f"{base}.t").results[0]
-    tile = _stored_tile(ctx, current, current.subset, {}, maps, digits, then, base)
+    tile = _stored_tile(ctx, current, current.subset, CloneMap(), maps, digits, then, base)
     slot = slot_tile(slots_of(depends), shape_of(tile.type))
     kept = rewriter.insert(Materialize.of(held, slot), InsertPoint(orelse, 0), f"{base}.t").result
     rewriter.insert(StYield.of(tile, held, slot), InsertPoint(then, len(then.ops)))

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from itertools import product
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, full_like, trip_count
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Var, floordiv, is_less_equal, maximum, minimum, substitute, variables
+from tcpx.payload.sizes import Dim, Var, floordiv, maximum, minimum, substitute, variables
 from tcpx.payload.subsets import Tile, compose, over_iterations
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.reduction import Reduction
@@ -179,9 +180,9 @@ def _destination(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -
     dest = outer.destinations[number]
     given = handed_through(ctx, outer, inner, number)
     tiles = [replace(compose(given.store.subset, use.subset), dropped=()) for use in given.uses]
-    may_run_not = is_less_equal(1, trip_count(outer)) is not True
+    may_run_not = context_at(outer).is_less_equal(1, trip_count(outer)) is not True
     unset = given.goes_on or is_undefined(outer.operands[number])
-    wholes = [_over(tile, outer.var, shape_of(dest.type), unset or not may_run_not) for tile in tiles]
+    wholes = [_over(tile, outer, shape_of(dest.type), unset or not may_run_not) for tile in tiles]
     whole = wholes[0] if wholes and not is_stepped_range(inner, outer) else None
     if any(other != whole for other in wholes):
         whole = None
@@ -237,10 +238,12 @@ def handed(outer: Loop, inner: Loop, number: int) -> Handed | str:
     return Handed(store, k, uses, goes_on)
 
 
-def _over(tile: Tile, var: Var, shape: tuple[Dim, ...], unset: bool) -> Tile | None:
-    """The tile of all iterations of the loop with this variable; `unset`: it may be written where there are none."""
+def _over(tile: Tile, loop: Loop, shape: tuple[Dim, ...], unset: bool) -> Tile | None:
+    """The tile of all iterations of a loop; `unset`: it may be written where there are none."""
     named = {v for d in (*tile.offsets, *tile.sizes) for v in variables(d)}
-    return tile if var not in named and unset else over_iterations(tile, var, shape)
+    if loop.var not in named and unset:
+        return tile
+    return over_iterations(tile, loop.var, shape, context_at(loop).names)
 
 
 def _not_written(ctx: TransformContext, outer: Loop, inner: Loop, dest: Value, found: str) -> Exception:

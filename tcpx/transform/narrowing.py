@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.distances import distance
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Var, maximum, minimum, not_negative, substitute, variables
+from tcpx.payload.sizes import Dim, Var, substitute, variables
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.monotone import direction
-from tcpx.payload.subsets import Tile, compose, sign_of
+from tcpx.payload.subsets import Tile, compose, sign
 from tcpx.payload.types import with_shape
 from tcpx.transform.loop_order import handed
 
@@ -26,7 +29,7 @@ def narrow(rewriter: Rewriter, loop: Loop, number: int) -> bool:
     tiles = {use: compose(given.store.subset, use.subset) for use in given.uses}
     written = [tile for use, tile in tiles.items() if isinstance(use, StYield)]
     apart = {use for use, tile in tiles.items() if all(distance(loop, each, tile).is_never for each in written)}
-    part = _around([tile for use, tile in tiles.items() if use not in apart], inner.var)
+    part = _around([tile for use, tile in tiles.items() if use not in apart], inner.var, context_at(inner))
     if part is None or not distance(loop, part).is_zero:
         return False
     type_ = with_shape(dest.type, part.sizes)
@@ -53,27 +56,27 @@ def _within(tile: Tile, part: Tile) -> Tile:
     return replace(tile, offsets=tuple(offsets))
 
 
-def _around(tiles: Sequence[Tile], var: Var) -> Tile | None:
+def _around(tiles: Sequence[Tile], var: Var, here: Context) -> Tile | None:
     """The least tile that provably has all of some tiles, in all iterations of a loop; None if nothing tells where they
     begin and end."""
     offsets, sizes = list[Dim](), list[Dim]()
     for dim in range(tiles[0].rank if tiles else 0):
-        begins = [_end(tile.offsets[dim], var, -1) for tile in tiles]
-        ends = [_end(tile.offsets[dim] + tile.extents[dim], var, 1) for tile in tiles]
+        begins = [_end(tile.offsets[dim], var, -1, here) for tile in tiles]
+        ends = [_end(tile.offsets[dim] + tile.extents[dim], var, 1, here) for tile in tiles]
         known = [d for d in (*begins, *ends) if d is not None]
         if len(known) < 2 * len(tiles):
             return None
-        begin, end = minimum(*known[: len(tiles)]), maximum(*known[len(tiles) :])
+        begin, end = here.minimum(*known[: len(tiles)]), here.maximum(*known[len(tiles) :])
         offsets.append(begin)
-        sizes.append(not_negative(end - begin))
+        sizes.append(here.not_negative(end - begin))
     return Tile(tuple(offsets), tuple(sizes)) if tiles else None
 
 
-def _end(place: Dim, var: Var, way: int) -> Dim | None:
+def _end(place: Dim, var: Var, way: int, here: Context) -> Dim | None:
     """The most that a place is in any iteration of a loop, or, with `way` -1, the least."""
     if var not in variables(place):
         return place
-    found = direction(place, var, sign_of)
+    found = direction(place, var, partial(sign, known=here.names))
     if found is None:
         return None
     return substitute(place, {var: var.upper - 1 if found == way else var.lower})

@@ -252,7 +252,7 @@ def is_cheap(op: Operation) -> bool:
 
 def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp) -> list[Symbol]:
     """The symbols in operations, with the facts at that place, in the order of the inputs."""
-    facts, known = context_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
+    here, known = context_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
     of_ops = (var for op in ops for var in free_variables(op).values())
     of_inputs = (var for value in inputs for dim in shape_of(value.type) for var in variables(dim))
     free = next(chain(of_ops, of_inputs), None)
@@ -262,8 +262,7 @@ def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp) 
     for dim in [*(d for v in inputs for d in shape_of(v.type)), *(d for op in ops for d in _dims_in(op))]:
         for leaf in leaves(dim).values():
             if isinstance(leaf, Symbol) and leaf.name in known:
-                attached = as_symbol(facts.attach(known[leaf.name].size()))
-                symbols.setdefault(leaf.name, attached or known[leaf.name])
+                symbols.setdefault(leaf.name, here.names.get(leaf.name, known[leaf.name]))
     return list(symbols.values())
 
 
@@ -314,9 +313,8 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     """Replace a call by the operations of the function; erase the function if it has no other call."""
     func, caller = call.called, rewriter.func_of(call)
     values = dict(zip(func.args, call.operands, strict=True))
-    facts = context_at(call)  # more may be known of sizes here than where its operands are defined
-    sizes = {symbol: facts.attach(size) for symbol, size in Calling(call).binding.items()}
-    mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", sizes))
+    sizes = cast("Mapping[Symbol | Var, Dim]", Calling(call).binding)
+    mapping = CloneMap(values, sizes)
     is_shared = len(func.callers()) > 1
     has_copies = is_shared or any(len(rewriter.origins[o]) > 1 for op in func.body.ops for o in op.origins)
     split = rewriter.new_split() if has_copies else None
@@ -327,8 +325,9 @@ def inline(rewriter: Rewriter, call: Call) -> None:
         made = rewriter.clone(op, InsertPoint.before(call), mapping)
         for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
             for k, region in enumerate(branch.regions):  # the caller does not know the facts of the branches
-                known = context_in(branch, k).sizes()  # substituting the number for a size would change types
-                rewriter.substitute(region.ops, {s: size for s, size in known.items() if s.lower != s.upper})
+                inner = context_in(branch, k)
+                fixed = {n for n, s in inner.names.items() if s.lower == s.upper}  # a number would change types
+                rewriter.substitute(region.ops, {s: d for s, d in inner.symbols().items() if s.name not in fixed})
         if split is not None:
             rewriter.extend_copy_path(made, split, INLINED)
         if split is not None and is_shared:

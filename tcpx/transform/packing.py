@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import from_first, grows, map_digit, map_dim, map_symbols
 from tcpx.payload.interfaces import Box, Structured
@@ -10,12 +11,10 @@ from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import (
     align_up,
-    not_negative,
     to_text,
     upper_expression,
     variables,
 )
-from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.traits.rebuilding import Rebuilding
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.transform import new
@@ -24,7 +23,6 @@ from tcpx.transform.digits import digit_extents, layout_map, padded_to_digits, r
 from tcpx.transform.editing import erase_dead, read_subset, source_name
 from tcpx.transform.filling import (
     CurrentTile,
-    Outside,
     check_filled_by,
     current_tile,
     dependent_loops,
@@ -70,14 +68,14 @@ def pack(
     outermost = ancestor_in(op, at.body) if at is not None else _outermost_loop(op)
     if outermost is None or outermost is op:
         outermost = op
-    here = Outside(outermost, rewriter.func_of(op).symbols)
-    current = with_views(current.seen_from(here), outermost)
+    here = context_at(outermost)
+    current = with_views(current, outermost)
     depends = dependent_loops(current, op, at)
     _check_source(ctx, current, outermost, op)
     if filled_by is not None:
         check_filled_by(ctx, filled_by, op, loops_below(op, at), depends)
     for position, size in enumerate(current.shape):
-        if upper_bound(size) is None:
+        if here.upper_bound(size) is None:
             raise ctx.fail(
                 f"the tile of %{operand.value.name} has no bound in dim {position}",
                 op=op,
@@ -86,18 +84,21 @@ def pack(
                 fix=Direction("tile that dim before packing"),
             )
     inside = {loop.name for loop in loops_below(op, at)}
-    digits = here.sizes(digit_extents(op, operand.index, stored_by))
+    digits = digit_extents(op, operand.index, stored_by)
     pitches = tuple(
-        align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
+        align_up(size, digit.pad, here.names) if digit.pad is not None else size
+        for digit, size in zip(layout, digits, strict=True)
     )
     # A loop that runs at most once has one slot, also where nothing says that it runs.
     trips = tuple(
-        1 if slot == 0 else here.trip_count(loop) for loop, slot in zip(depends, slots_of(depends), strict=False)
+        1 if slot == 0 else here.ceildiv(loop.var.upper - loop.var.lower, loop.var.step)
+        for loop, slot in zip(depends, slots_of(depends), strict=False)
     )
     dtype = dtype_of(operand.value.type)
     base = f"{source_name(op)}.{op.operand_roles[operand.index] if operand.index < len(op.operand_roles) else 'packed'}"
     shape = tuple(
-        not_negative(upper_expression(size, lambda v: v.name not in inside)) for size in (*(trips or (1,)), *pitches)
+        here.not_negative(upper_expression(size, lambda v: v.name not in inside, here.names))
+        for size in (*(trips or (1,)), *pitches)
     )
     for size in shape:
         unknown = [v.name for v in variables(size) if v.name in inside]
@@ -115,7 +116,9 @@ def pack(
     in_source = tuple(held_by[current.permutation.index(k)] for k in range(len(held_by)))
     maps = (in_source, stored_by)
     if filled_by is None:
-        filled, outer = fill_before(ctx, current, depends, maps, digits, start.result, base, outermost, here, parallel)
+        filled, outer = fill_before(
+            ctx, current, depends, maps, digits, start.result, base, outermost, here.names, parallel
+        )
         read = slot_tile(slots_of(depends), digits)
         value = rewriter.insert(Materialize.of(filled, read), InsertPoint.before(op), f"{base}.t").result
     else:

@@ -47,8 +47,8 @@ def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str])
 def _split(
     rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str], by_one: bool = False
 ) -> tuple[Loop, Loop]:
-    var = loop.var
-    middle = maximum(var.lower, minimum(point, var.upper))
+    var, here = loop.var, context_at(loop)
+    middle = here.maximum(var.lower, here.minimum(point, var.upper))
     split = rewriter.new_split()
     second = copy_over(rewriter, loop, var if by_one else replace(var, lower=middle), f"~{sides[1]}")
     if by_one:
@@ -67,8 +67,8 @@ def _split(
 def rest_of(loop: Loop) -> Dim:
     """How much of the range of a loop whole steps leave over: 0 if there is provably no tail."""
     var = loop.var
-    left = context_at(loop).attach(var.upper - Size.of(var))
-    return 0 if is_less_equal(var.step, left) is True else mod(var.upper - var.lower, var.step)
+    is_whole = context_at(loop).is_less_equal(var.step, var.upper - Size.of(var))
+    return 0 if is_whole is True else mod(var.upper - var.lower, var.step)
 
 
 def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, ...]:
@@ -307,13 +307,13 @@ def _simplify_sizes(rewriter: Rewriter, loop: Loop) -> None:
 
     Of parts of the range less can be proved, so sizes that are equal in all of it have to be the same expression.
     """
-    var, known = loop.var, context_at(loop).sizes()
-    narrowed = Var(var.name, substitute(var.lower, known), substitute(var.upper, known), var.step)
-    set_range(rewriter, loop, narrowed, known)
+    var, here = loop.var, context_at(loop)
+    lower, upper = (substitute(end, here.symbols(), here.names) for end in (var.lower, var.upper))
+    set_range(rewriter, loop, Var(var.name, lower, upper, var.step), here.symbols())
 
 
-def set_range(rewriter: Rewriter, loop: Loop, var: Var, known: Mapping[Symbol | Var, Dim] | None = None) -> None:
-    """Give a loop another range and let its body know, and what else is `known` of sizes."""
+def set_range(rewriter: Rewriter, loop: Loop, var: Var, also: Mapping[Symbol | Var, Dim] | None = None) -> None:
+    """Give a loop another range and let its body know, and replace `also` in it."""
     old = loop.var
     rewriter.set_attribute(loop, "var", var)
-    rewriter.substitute(list(loop.body.ops), {old: Size.of(var), **(known or {})})
+    rewriter.substitute(list(loop.body.ops), {old: Size.of(var), **(also or {})})

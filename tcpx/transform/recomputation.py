@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.distances import distance
 from tcpx.payload.indexing_maps import index_operands
 from tcpx.payload.interfaces import Structured, Tileable
@@ -80,7 +81,11 @@ def note_recomputed(
     copies = list(tiles.items())
     for made, shown in copies:
         others = [tile for other, tile in copies if other is not made and other.parent is made.parent]
-        if any(disjoint(a, b) is not True for tile in others for a, b in zip(shown, tile, strict=True)):
+        if any(
+            disjoint(a, b, context_at(made).names) is not True
+            for tile in others
+            for a, b in zip(shown, tile, strict=True)
+        ):
             ctx.rewriter.set_note(made, RECOMPUTED, producer.name)
             continue
         loops: list[Loop] = []
@@ -94,6 +99,8 @@ def note_recomputed(
 
 def _overlap(first: Sequence[Tile], second: Sequence[Tile], loop: Loop) -> bool:
     """Whether iterations of a loop may compute an element for two readers."""
+    known = context_at(loop).names
     return any(
-        disjoint(a, b) is not True or not distance(loop, a, b).is_zero for a, b in zip(first, second, strict=True)
+        disjoint(a, b, known) is not True or not distance(loop, a, b).is_zero
+        for a, b in zip(first, second, strict=True)
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_name
 from tcpx.payload.interfaces import Box, Structured, Tileable, pads_freely
@@ -10,6 +11,7 @@ from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, maximum, minimum
 from tcpx.payload.sizes.bounds import is_equal, is_less_equal
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.indices import Indices
 from tcpx.payload.traits.masked import Masked
@@ -46,7 +48,8 @@ def tile(
     rewriter.insert(loop, InsertPoint.before(op), source_name(op))
     loop.copy_path = op.copy_path
 
-    box = Box.at_origin(domain).along(position, *_part(var, domain[position], shift))
+    part = _part(var, domain[position], shift, context_at(op).names)
+    box = Box.at_origin(domain).along(position, *part)
     operands = read_inputs(rewriter, op, box, body)
     parts = [(dest, op.result_tile(box, k)) for k, dest in enumerate(loop.destinations)]
     if reduces or op.inits:
@@ -70,15 +73,17 @@ def _tileable(made: Operation) -> Tileable:
     return made
 
 
-def _part(var: Var, extent: Dim, shift: bool) -> tuple[Dim, Dim]:
+def _part(var: Var, extent: Dim, shift: bool, known: KnownSymbols) -> tuple[Dim, Dim]:
     """The offset and size of an iteration's tile in a dim."""
     first, size = Size.of(var), var.step
     if extent == 0:
         return first, size  # no iteration runs, so no tile is shorter
     if not shift:
-        return first, minimum(size, extent - first)
+        return first, minimum(size, extent - first, known=known)
     last = extent - size
-    return minimum(first, last if is_less_equal(size, extent) is True else maximum(0, last)), minimum(size, extent)
+    fits = is_less_equal(size, extent, known) is True
+    begin = minimum(first, last if fits else maximum(0, last, known=known), known=known)
+    return begin, minimum(size, extent, known=known)
 
 
 def read_inputs(rewriter: Rewriter, op: Tileable, box: Box, body: Block) -> list[Value]:

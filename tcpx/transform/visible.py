@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation, is_in
@@ -85,7 +86,7 @@ def _tiles_of_loops(
                 required="tiles of the producer that do not overlap, or a sequential loop",
                 found=joined.text(),
             )
-        joined = over_iterations(joined, loop.var, shape)
+        joined = over_iterations(joined, loop.var, shape, context_at(loop).names)
         if joined is None:
             break
     if joined is None or joined.is_full(shape) is not True:

@@ -77,15 +77,15 @@ MUTANTS: Final = (
     Mutant(
         "tile: the tail is one element short",
         "transform/tiling.py",
-        "return first, minimum(size, extent - first)",
-        "return first, minimum(size, extent - first - 1)",
+        "return first, minimum(size, extent - first, known=known)",
+        "return first, minimum(size, extent - first - 1, known=known)",
         _op("tile"),
     ),
     Mutant(
         "tile: every iteration reads the first tile",
         "transform/tiling.py",
-        "return first, minimum(size, extent - first)",
-        "return var.lower, minimum(size, extent - first)",
+        "return first, minimum(size, extent - first, known=known)",
+        "return var.lower, minimum(size, extent - first, known=known)",
         _op("tile"),
     ),
     Mutant(
@@ -125,9 +125,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "pack: the buffer has a slot too few",
-        "transform/filling.py",
-        "return ceildiv(upper - lower, step)",
-        "return floordiv(upper - lower, step)",
+        "transform/packing.py",
+        "here.ceildiv(loop.var.upper - loop.var.lower, loop.var.step)",
+        "here.floordiv(loop.var.upper - loop.var.lower, loop.var.step)",
         _op("pack"),
     ),
     Mutant(
@@ -210,8 +210,8 @@ MUTANTS: Final = (
     Mutant(
         "masks: the lanes before a piece are not subtracted",
         "transform/vectors/accesses.py",
-        "_without_bounds(size, start + step * width) - start)",
-        "_without_bounds(size, start + step * width))",
+        "_without_bounds(size, start + step * width, here) - start)",
+        "_without_bounds(size, start + step * width, here))",
         _op("lower_vectors"),
     ),
     Mutant(
@@ -224,7 +224,7 @@ MUTANTS: Final = (
     Mutant(
         "masks: every access is taken for a full one",
         "transform/vectors/memory_rows.py",
-        'full = kind != "load_from" and is_equal(lanes, op.subset.sizes[dim]) is True',
+        'full = kind != "load_from" and are_equal_at(op, lanes, op.subset.sizes[dim])',
         "full = lanes > 1",
         _op("select_instructions"),
     ),
@@ -462,8 +462,8 @@ MUTANTS: Final = (
     Mutant(
         "tile: a shifted tile begins where it would without",
         "transform/tiling.py",
-        "return minimum(first, last if is_less_equal(size, extent) is True else maximum(0, last)),",
-        "return first,",
+        "return begin, minimum(size, extent, known=known)",
+        "return first, minimum(size, extent, known=known)",
         ("transform/ops/test_tile_shift.py",),
     ),
     Mutant(

@@ -23,6 +23,7 @@ from tests.nets.oracle import KINDS, Array, Expected, arguments, expectation, si
 from tests.nets.payloads import CONSTANTS, MANY_CONSTANTS, RandomPayload
 from tests.nets.schedules import LATE, RARE, RandomSchedule, Step
 from tests.nets.session import Session, schedule_text
+from tests.nets.symbols import other_symbols
 
 SIZES = 3
 """Of which a step is checked on one, in turn, and the whole schedule on all."""
@@ -102,7 +103,10 @@ def check_numbers(module: Module, trials: Sequence[Trial]) -> None:
 
 
 def check_module(module: Module, trials: Sequence[Trial]) -> None:
-    """Both."""
+    """Both, and that its sizes know what is declared."""
+    others = other_symbols(module)
+    if others:
+        raise BrokenError(f"{others[0]}:\n{module.text()}")
     check_text(module)
     check_numbers(module, trials)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcpx.payload.sizes import Symbol, Var, as_dim, ceildiv, evaluate, maximum, minimum
+from tcpx.payload.sizes.questions import NOTHING_KNOWN
 from tcpx.payload.subsets import Tile, compose, disjoint, over_iterations
 
 M, N = Symbol("M"), Symbol("N")
@@ -118,7 +119,7 @@ def test_compose_is_slicing_twice(data: st.DataObject) -> None:
 def test_disjoint_is_never_wrong(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=2)))
     a, b = data.draw(tiles(shape)), data.draw(tiles(shape))
-    decision, found = disjoint(a, b), indices(a).isdisjoint(indices(b))
+    decision, found = disjoint(a, b, NOTHING_KNOWN), indices(a).isdisjoint(indices(b), NOTHING_KNOWN)
     assert decision in (None, found)
     if a.has_unit_strides and b.has_unit_strides:
         assert decision is found
@@ -130,17 +131,17 @@ def test_disjoint_is_never_wrong(data: st.DataObject) -> None:
 def test_disjoint_symbolic() -> None:
     i = Var("i", 0, M.size(), 6)
     tile = Tile((i.size(), 0), (minimum(6, M - i), N.size()))
-    assert disjoint(tile, Tile((M.size(), 0), (4, N.size()))) is True
-    assert disjoint(tile, Tile((i + 6, 0), (6, N.size()))) is True
-    assert disjoint(tile, Tile((0, 0), (6, N.size()))) is None
-    assert disjoint(tile, Tile((i.size(), 0), (6, 4))) is None
-    assert disjoint(Tile((i.size(),), (6,)), Tile((i + 2,), (6,))) is False
-    assert disjoint(Tile((0,), (0,)), Tile((0,), (6,))) is True
+    assert disjoint(tile, Tile((M.size(), 0), (4, N.size())), NOTHING_KNOWN) is True
+    assert disjoint(tile, Tile((i + 6, 0), (6, N.size())), NOTHING_KNOWN) is True
+    assert disjoint(tile, Tile((0, 0), (6, N.size())), NOTHING_KNOWN) is None
+    assert disjoint(tile, Tile((i.size(), 0), (6, 4)), NOTHING_KNOWN) is None
+    assert disjoint(Tile((i.size(),), (6,)), Tile((i + 2,), (6,)), NOTHING_KNOWN) is False
+    assert disjoint(Tile((0,), (0,)), Tile((0,), (6,)), NOTHING_KNOWN) is True
     step = maximum(1, ceildiv(M, 2))  # the second vector of a tile is empty where the tile has at most 8 elements
     second = Tile((8,), (minimum(8, maximum(0, minimum(M, step) - 8)),))
-    assert disjoint(second, Tile((step,), (8,))) is True
-    assert disjoint(second, Tile((step - 1,), (8,))) is None
-    assert disjoint(Tile((), ()), Tile((), ())) is False
+    assert disjoint(second, Tile((step,), (8,)), NOTHING_KNOWN) is True
+    assert disjoint(second, Tile((step - 1,), (8,)), NOTHING_KNOWN) is None
+    assert disjoint(Tile((), ()), Tile((), ()), NOTHING_KNOWN) is False
 
 
 # ---------------------------------------------------------------- all iterations of a loop
@@ -157,7 +158,7 @@ def test_over_iterations_is_all_elements_of_all_iterations() -> None:
         sizes = (left, left + 2, 2 * left, 2 * left + 1, minimum(step, maximum(0, m - v)), m)
         for offset, size, extent in itertools.product(offsets, sizes, (m, m + 2, 2 * m)):
             tile = Tile((0, offset), (2, size))
-            found = over_iterations(tile, v, (2, extent))
+            found = over_iterations(tile, v, (2, extent), NOTHING_KNOWN)
             if found is None:
                 continue
             proved += 1
@@ -171,10 +172,11 @@ def test_over_iterations_is_all_elements_of_all_iterations() -> None:
 def test_over_iterations_needs_one_dim_to_be_stepped() -> None:
     i = Var("i", 0, M.size(), 3)
     left = minimum(3, M - i)
-    assert over_iterations(Tile((i.size(), i.size()), (left, left)), i, (M.size(), M.size())) is None
-    assert over_iterations(Tile((i.size(),), (left,), (2,)), i, (2 * M,)) is None
-    assert over_iterations(Tile((0,), (N.size(),)), i, (N.size(),)) is None
-    assert over_iterations(Tile((0,), (N.size(),)), Var("i", 0, 4, 3), (N.size(),)) == Tile((0,), (N.size(),))
+    assert over_iterations(Tile((i.size(), i.size()), (left, left)), i, (M.size(), M.size()), NOTHING_KNOWN) is None
+    assert over_iterations(Tile((i.size(),), (left,), (2,)), i, (2 * M,), NOTHING_KNOWN) is None
+    assert over_iterations(Tile((0,), (N.size(),)), i, (N.size(),), NOTHING_KNOWN) is None
+    whole = Tile((0,), (N.size(),))
+    assert over_iterations(whole, Var("i", 0, 4, 3), (N.size(),), NOTHING_KNOWN) == whole
 
 
 # ---------------------------------------------------------------- dense

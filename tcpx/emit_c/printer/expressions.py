@@ -9,6 +9,7 @@ from typing import Final
 
 from tcpx.emit_c.printer.names import Names
 from tcpx.emit_c.printer.scopes import Scope
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Diagnostic, Kind, VerifyError
 from tcpx.payload.sizes import (
     Atom,
@@ -29,6 +30,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.sizes.expressions import atoms
 from tcpx.payload.sizes.predicates import Comparison, Predicate
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 
 SIZE_HELPERS: Final = {
     "tcpx_size_min": "static inline int64_t tcpx_size_min(int64_t a, int64_t b) { return a < b ? a : b; }",
@@ -63,10 +65,13 @@ class SizePrinter:
         self._names = names
 
     def text(self, dim: Dim, scope: Scope) -> str:
-        """A sum without parentheses round it: `4 * M + i`."""
+        """A sum without parentheses around it: `4 * M + i`."""
+        return str(dim) if isinstance(dim, int) else self._sum(dim, scope, _known_in(scope))
+
+    def _sum(self, dim: Dim, scope: Scope, known: KnownSymbols) -> str:
         if isinstance(dim, int):
             return str(dim)
-        terms = [(c, " * ".join(self._atom(a, scope) for a in monomial)) for monomial, c in dim.terms]
+        terms = [(c, " * ".join(self._atom(a, scope, known) for a in monomial)) for monomial, c in dim.terms]
         lead = next((k for k, (c, _) in enumerate(terms) if c > 0), 0)
         terms.insert(0, terms.pop(lead))
         parts = [(c < 0, text if abs(c) == 1 else f"{abs(c)} * {text}") for c, text in terms]
@@ -81,7 +86,10 @@ class SizePrinter:
 
     def factor(self, dim: Dim, scope: Scope) -> str:
         """As `text`, with parentheses where it could not be a factor without."""
-        text = self.text(dim, scope)
+        return self._factor(dim, scope, _known_in(scope))
+
+    def _factor(self, dim: Dim, scope: Scope, known: KnownSymbols) -> str:
+        text = self._sum(dim, scope, known)
         return text if text.replace("_", "a").isalnum() else f"({text})"
 
     def product(self, a: Dim, b: Dim, hint: str, scope: Scope) -> str:
@@ -91,12 +99,13 @@ class SizePrinter:
         if isinstance(a, int) or isinstance(b, int):
             a, b = (a, b) if isinstance(b, int) else (b, a)
             return self.text(a, scope) if b == 1 else f"{self.factor(a, scope)} * {b}"
-        key = _key(f"({to_text(a)}) * ({to_text(b)})", (*atoms(a), *atoms(b)))
-        known = scope.lookup(key)
-        if known is not None:
-            return known
+        known = _known_in(scope)
+        key = _key(f"({to_text(a)}) * ({to_text(b)})", (*atoms(a), *atoms(b)), known)
+        name = scope.lookup(key)
+        if name is not None:
+            return name
         home = self._home((a, b), scope)
-        return self._constant(key, hint, f"{self.factor(a, home)} * {self.factor(b, home)}", home)
+        return self._constant(key, hint, f"{self._factor(a, home, known)} * {self._factor(b, home, known)}", home)
 
     def condition(self, predicate: Predicate, scope: Scope) -> str:
         """The comparisons that are not always true, joined by `&&`; `1` if none is left."""
@@ -105,10 +114,10 @@ class SizePrinter:
     def is_positive(self, dims: Sequence[Dim], scope: Scope) -> str:
         """The condition that all sizes are positive, empty if that is known."""
         terms: dict[str, None] = {}
-        pending = list(reversed(dims))
+        known, pending = _known_in(scope), list(reversed(dims))
         while pending:
             dim = pending.pop()
-            low = lower_bound(dim)
+            low = lower_bound(dim, known)
             if low is not None and low > 0:
                 continue
             match dim:
@@ -123,16 +132,16 @@ class SizePrinter:
     def _comparison(self, comparison: Comparison, scope: Scope) -> str:
         return f"{self.text(comparison.lhs, scope)} {comparison.op} {self.text(comparison.rhs, scope)}"
 
-    def _atom(self, atom: Atom, scope: Scope) -> str:
-        key = _key(atom.text, (atom,))
-        known = scope.lookup(key)
-        if known is not None:
-            return known
+    def _atom(self, atom: Atom, scope: Scope, known: KnownSymbols) -> str:
+        key = _key(atom.text, (atom,), known)
+        name = scope.lookup(key)
+        if name is not None:
+            return name
         if isinstance(atom, Symbol | Var):
             raise _unknown(atom.text)
         home = self._home((atom.size(),), scope)
         stem = "_".join((*self._innermost(atom, home), _HINTS[type(atom)]))
-        return self._constant(key, stem, self._call(atom, home), home)
+        return self._constant(key, stem, self._call(atom, home, known), home)
 
     def _constant(self, key: str, hint: str, value: str, home: Scope) -> str:
         name = self._names.fresh(hint)
@@ -151,45 +160,50 @@ class SizePrinter:
         names = [home.lookup(v.text) for v in variables(atom) if v.text in home.names]
         return [name for name in names if name is not None][-1:]
 
-    def _call(self, atom: Atom, home: Scope) -> str:
+    def _call(self, atom: Atom, home: Scope, known: KnownSymbols) -> str:
         match atom:
             case Extremum():
-                return self._nested(atom.word, atom.args, home)
+                return self._nested(atom.word, atom.args, home, known)
             case Division():
                 divisor = _divisor(atom.rhs)
-                if isinstance(atom, FloorDiv | Mod) and _divides_plainly(atom):
+                if isinstance(atom, FloorDiv | Mod) and _divides_plainly(atom, known):
                     sign = "/" if isinstance(atom, FloorDiv) else "%"
-                    return f"{self.factor(atom.lhs, home)} {sign} {self.text(divisor, home)}"
-                return self._nested(atom.word, (atom.lhs, divisor), home)
+                    return f"{self._factor(atom.lhs, home, known)} {sign} {self._sum(divisor, home, known)}"
+                return self._nested(atom.word, (atom.lhs, divisor), home, known)
             case _:
                 raise _unknown(atom.text)
 
-    def _nested(self, word: str, args: Sequence[Dim], home: Scope) -> str:
-        texts = [self.text(arg, home) for arg in args]
+    def _nested(self, word: str, args: Sequence[Dim], home: Scope, known: KnownSymbols) -> str:
+        texts = [self._sum(arg, home, known) for arg in args]
         text = texts.pop()
         while texts:
             text = f"tcpx_size_{word}({texts.pop()}, {text})"
         return text
 
 
-def _divides_plainly(atom: Atom) -> bool:
+def _known_in(scope: Scope) -> KnownSymbols:
+    """What is known of symbols where the operation stands that is being printed."""
+    return context_at(scope.op).names if scope.op is not None else NOTHING_KNOWN
+
+
+def _divides_plainly(atom: Atom, known: KnownSymbols) -> bool:
     """Whether the operators of C, which round to zero, give what is wanted here.
 
     That may follow from the branch, while the constant is computed outside of it: elsewhere it is not to be used.
     """
     if not isinstance(atom, FloorDiv | Mod) or not isinstance(atom.rhs, int):
         return False
-    low = lower_bound(atom.lhs)
+    low = lower_bound(atom.lhs, known)
     return low is not None and low >= 0
 
 
-def _key(text: str, parts: Sequence[Atom]) -> str:
+def _key(text: str, parts: Sequence[Atom], known: KnownSymbols) -> str:
     """By what a constant is found again: its text, and which of the divisions in it are those of C."""
     plain: dict[str, None] = {}
     pending = list(parts)
     while pending:
         atom = pending.pop()
-        if _divides_plainly(atom):
+        if _divides_plainly(atom, known):
             plain[atom.text] = None
         pending += [inner for operand in atom.operands for inner in atoms(operand)]
     return f"{text} by C: {', '.join(sorted(plain))}" if plain else text

@@ -6,6 +6,7 @@ from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.literals import literal
 from tcpx.emit_c.printer.memory_access import Access
 from tcpx.emit_c.printer.scopes import Scope
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.vector import Mask, Read, Shuffle
 from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product
@@ -108,7 +109,7 @@ def _print_prefetch(op: Operation, row: InstructionRow, context: FunctionContext
     moved: list[tuple[str, Dim]] = []
     headers: list[str] = []
     for dim, size in enumerate(access.tile.sizes):
-        if is_equal(size, 1) is True:
+        if are_equal_at(op, size, 1):
             continue
         distance = access.tile.strides[dim] * access.buffer.strides[dim]
         name = context.names.fresh("line" if distance == 1 else "row")

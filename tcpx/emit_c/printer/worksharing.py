@@ -8,6 +8,7 @@ from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.scopes import INDENT, Scope, without_unused, words_in
 from tcpx.emit_c.printer.set_ups import NONE, SetUp
 from tcpx.emit_c.printer.shared_work import shared_work
+from tcpx.payload.contexts import context_at
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_less_equal
 from tcpx.records import frozen
@@ -70,7 +71,7 @@ def _print_region(shares: Shares | None, head: str, body: Scope, setup: SetUp, s
 def shares_of(grid: list[Loop], body: Scope, known: int, context: FunctionContext, scope: Scope) -> Shares | None:
     """How iterations are shared; None where there is too little to do for threads."""
     work, threshold = shared_work(grid[0], context.target, context.threads), context.target.parallel_threshold
-    enough = is_less_equal(threshold, work)
+    enough = is_less_equal(threshold, work, context_at(grid[0]).names)
     if enough is False:
         return None
     collapsed = f" collapse({len(grid)})" if len(grid) > 1 else ""

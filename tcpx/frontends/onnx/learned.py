@@ -11,7 +11,7 @@ from tcpx.payload.sizes import Dim, Symbol, as_symbol, is_less_equal, symbols, t
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.equations import reduced, sides, value_of_quotient, value_of_symbol
 from tcpx.payload.sizes.predicates import Predicate
-from tcpx.payload.sizes.substitution import Rebuild, substitute, with_facts
+from tcpx.payload.sizes.substitution import Rebuild, substitute
 
 Bound = tuple[Dim, int]
 """A size and the greatest number that it may be."""
@@ -29,9 +29,9 @@ class Learned:
         self.values: dict[str, Dim] = {}
         """What symbols are, by name, in terms of the others."""
         self._left: list[tuple[Equation, Predicate]] = []
-        self._bounds = [(with_facts(size, plain), most) for size, most in bounds]
+        self._bounds = [(_over(size, plain), most) for size, most in bounds]
         for equation in equations:
-            gap = reduced(self._of_others(with_facts(equation.a - equation.b, plain)))
+            gap = reduced(self._of_others(_over(equation.a - equation.b, plain)))
             found = None if isinstance(gap, int) else _solved(gap, equation, kept)
             if found is not None:
                 name, value = found
@@ -63,10 +63,10 @@ class Learned:
     def declared(self, symbols_: Iterable[Symbol]) -> Conditions:
         """What has to be asserted of symbols as a function declares them."""
         known = {symbol.name: symbol for symbol in symbols_}
-        bounds = [(Predicate.of("<=", with_facts(size, known), most), size, most) for size, most in self._bounds]
+        bounds = [(Predicate.of("<=", _over(size, known), most), size, most) for size, most in self._bounds]
         several = [bound for bound in bounds if as_symbol(bound[1]) is None]
         held = [(p, f"the model has a table of {most} for {to_text(size)}", None) for p, size, most in several]
-        equal = [(_with_facts(predicate, known), e.message, e.place) for e, predicate in self._left]
+        equal = [(predicate.substitute(_declared(known)), e.message, e.place) for e, predicate in self._left]
         return Conditions([p for p, _, _ in bounds], held, [entry for entry in equal if entry[0].decide() is not True])
 
 
@@ -102,9 +102,14 @@ def _sizes(bounds: Sequence[Bound], equations: Sequence[Equation]) -> Iterable[D
     return (*(size for size, _ in bounds), *(size for e in equations for size in (e.a, e.b)))
 
 
-def _with_facts(predicate: Predicate, known: Mapping[str, Symbol]) -> Predicate:
-    """The predicate of the symbols as they are declared, simplified by that."""
-    return predicate.substitute({symbol: symbol.size() for symbol in known.values()})
+def _declared(symbols_: Mapping[str, Symbol]) -> Mapping[Symbol, Dim]:
+    """A substitution of symbols by these, of the same names."""
+    return {symbol: symbol.size() for symbol in symbols_.values()}
+
+
+def _over(size: Dim, symbols_: Mapping[str, Symbol]) -> Dim:
+    """A size of symbols as these are declared, simplified by that."""
+    return substitute(size, _declared(symbols_))
 
 
 def _solved(gap: Dim, equation: Equation, kept: Collection[str]) -> tuple[str, Dim] | None:

@@ -11,9 +11,8 @@ import onnx
 
 from tcpx.frontends.onnx.errors import Equation
 from tcpx.frontends.onnx.learned import Bound, Conditions, Learned
-from tcpx.payload.contexts import as_declared
 from tcpx.payload.size_values import SizeValues, last_equal
-from tcpx.payload.sizes import Dim, Symbol, symbols
+from tcpx.payload.sizes import Dim, Symbol, substitute, symbols
 from tcpx.payload.text.scope import RESERVED
 
 _SUM: Final = re.compile(r"\s*(\w+)\s*(\+\s*\w+\s*)+", re.ASCII)
@@ -80,7 +79,7 @@ class Symbols:
         if value is not None:
             for symbol in () if isinstance(value, int) else symbols(value):
                 self._symbol(symbol.name, symbol.lower)
-            return as_declared(value, self._held.values())
+            return substitute(value, {symbol: symbol.size() for symbol in self._held.values()})
         if shown not in self._held:
             known = self.learned.symbols.get(name)
             learned = known if known is not None else Symbol(name)

@@ -149,7 +149,7 @@ class Attention(Composite):
         largest = build(Broadcast.of(build(ReduceMax([scores], [small], last)), kept, scores.type))
         powers = build(Exp.of_at_most_0(build(Sub.of(scores, largest))))
         total = build(ReduceSum([powers], [small], last))
-        has_keys = is_less_equal(1, context_at(self).attach(shape_of(self.keys.type)[-2])) is True
+        has_keys = context_at(self).is_less_equal(1, shape_of(self.keys.type)[-2]) is True
         if not has_keys:  # a sum over nothing is 0, a quotient of two such sums is none
             powers = build(Div.of(powers, build(Broadcast.of(total, kept, powers.type))))
         made = self._product(

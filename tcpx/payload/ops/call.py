@@ -21,8 +21,6 @@ from tcpx.payload.sizes import (
     floordiv,
     is_equal,
     is_less_equal,
-    known_divisor,
-    mod,
     product,
     substitute,
     to_text,
@@ -149,9 +147,8 @@ class CallBase(Operation):
             wanted = [Predicate.of("<=", symbol.lower, size)]
             wanted += [] if symbol.upper is None else [Predicate.of("<=", size, symbol.upper)]
             decided = [facts.decide(predicate) for predicate in wanted]
-            held = facts.attach(size)
-            if known_divisor(held) % symbol.multiple_of:
-                rest = mod(held, symbol.multiple_of)
+            if facts.divisor(size) % symbol.multiple_of:
+                rest = facts.mod(size, symbol.multiple_of)
                 decided.append(None if not isinstance(rest, int) else rest == 0)
             if any(answer is not True for answer in decided):
                 raise self.error(
@@ -535,9 +532,9 @@ class RowCall(CallBase):
         tile, type_ = self.tiles[index], self.operands[index].type
         if not isinstance(type_, BufferType):
             return 1
-        facts, width = context_at(self), type_.dtype.bytes
-        terms = [facts.attach(o * s) for o, s in zip(tile.offsets, type_.strides, strict=True)]
-        return gcd(ALIGNED_SPACES.get(type_.space, width), *(width * known_divisor(term) for term in terms))
+        here, width = context_at(self), type_.dtype.bytes
+        terms = [o * s for o, s in zip(tile.offsets, type_.strides, strict=True)]
+        return gcd(ALIGNED_SPACES.get(type_.space, width), *(width * here.divisor(term) for term in terms))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         func = self.called

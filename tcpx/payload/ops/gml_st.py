@@ -565,7 +565,7 @@ def full_like(value: Value) -> Tile:
 
 def never_runs(loop: Loop) -> bool:
     """Whether a loop provably has no iteration."""
-    return is_less_equal(loop.var.upper, loop.var.lower) is True
+    return is_less_equal(loop.var.upper, loop.var.lower, context_at(loop).names) is True
 
 
 def trip_count(loop: Loop) -> Dim:
@@ -576,9 +576,10 @@ def trip_count(loop: Loop) -> Dim:
 
 def runs_at_most_once(loop: Loop) -> bool:
     """Whether a loop provably has no second iteration."""
-    return is_less_equal(loop.var.upper - loop.var.lower, loop.var.step) is True
+    return is_less_equal(loop.var.upper - loop.var.lower, loop.var.step, context_at(loop).names) is True
 
 
 def trip_count_is_one(loop: Loop) -> bool:
     """Whether a loop provably runs exactly once."""
-    return loop.is_counted and is_less_equal(1, loop.var.upper - loop.var.lower) is True and runs_at_most_once(loop)
+    runs = loop.is_counted and is_less_equal(1, loop.var.upper - loop.var.lower, context_at(loop).names) is True
+    return runs and runs_at_most_once(loop)

@@ -277,7 +277,7 @@ class Pad(View):
                 )
         for have, wide, low, spacing in zip(before, after, self.before, self.spacing, strict=True):
             needed = low + (have if spacing == 1 else maximum(0, have * spacing - (spacing - 1)))
-            if is_less_equal(needed, wide) is not True and not self._has_room(have, wide, low, spacing):
+            if not is_less_equal_at(self, needed, wide) and not self._has_room(have, wide, low, spacing):
                 raise self.error(
                     "padding makes no dim smaller",
                     required=f"at least {to_text(needed)}",

@@ -22,7 +22,7 @@ from tcpx.payload.sizes.expressions import (
 )
 from tcpx.payload.sizes.proof_form import LongFormError, content, has_several_minima, without_shifts
 from tcpx.payload.sizes.proofs import Query
-from tcpx.payload.sizes.questions import NO_NAMES, Names, Question, asked_size, question
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols, Question, asked_size, question
 from tcpx.payload.sizes.traversal import evaluate, leaves
 
 Answer = TypeVar("Answer")
@@ -46,7 +46,7 @@ def _unknown_if_long(answer: Callable[[Question], Answer | None]) -> Callable[[Q
     return ask
 
 
-def lower_bound(d: Operand, known: Names = NO_NAMES) -> int | None:
+def lower_bound(d: Operand, known: KnownSymbols = NOTHING_KNOWN) -> int | None:
     """The greatest provable value that d never goes below, None if unbounded or unknown."""
     d = as_dim(d)
     if isinstance(d, int):
@@ -55,7 +55,7 @@ def lower_bound(d: Operand, known: Names = NO_NAMES) -> int | None:
     return _lower(question(d, known)) if ends is None else ends[0]
 
 
-def upper_bound(d: Operand, known: Names = NO_NAMES) -> int | None:
+def upper_bound(d: Operand, known: KnownSymbols = NOTHING_KNOWN) -> int | None:
     """The smallest provable value that d never exceeds, None if unbounded or unknown."""
     d = as_dim(d)
     if isinstance(d, int):
@@ -64,7 +64,7 @@ def upper_bound(d: Operand, known: Names = NO_NAMES) -> int | None:
     return _upper(question(d, known)) if ends is None else ends[1]
 
 
-def is_less_equal(a: Operand, b: Operand, known: Names = NO_NAMES) -> bool | None:
+def is_less_equal(a: Operand, b: Operand, known: KnownSymbols = NOTHING_KNOWN) -> bool | None:
     """Whether a <= b for all sizes (True), for none (False), or unknown (None)."""
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
@@ -75,14 +75,14 @@ def is_less_equal(a: Operand, b: Operand, known: Names = NO_NAMES) -> bool | Non
     return decided
 
 
-def _is_below_extremum(a: Dim, b: Dim, known: Names) -> bool:
+def _is_below_extremum(a: Dim, b: Dim, known: KnownSymbols) -> bool:
     """Whether a <= b where b is a minimum or maximum: a is proved below all arguments, or below one."""
     found = _extremum(b)
     enough = all if isinstance(found, Min) else any
     return found is not None and enough(is_less_equal(a, arg, known) is True for arg in found.args)
 
 
-def _is_extremum_below(a: Dim, b: Dim, known: Names) -> bool:
+def _is_extremum_below(a: Dim, b: Dim, known: KnownSymbols) -> bool:
     """Whether a <= b where a is a minimum or maximum: one argument is proved below b, or all are."""
     found = _extremum(a)
     enough = any if isinstance(found, Min) else all
@@ -104,12 +104,12 @@ def _extremum(d: Dim) -> Extremum | None:
             return None
 
 
-def is_less(a: Operand, b: Operand, known: Names = NO_NAMES) -> bool | None:
+def is_less(a: Operand, b: Operand, known: KnownSymbols = NOTHING_KNOWN) -> bool | None:
     """Whether a < b for all sizes (True), for none (False), or unknown (None)."""
     return _is_not_negative(as_dim(b) - as_dim(a) - 1, known)
 
 
-def is_equal(a: Operand, b: Operand, known: Names = NO_NAMES) -> bool | None:
+def is_equal(a: Operand, b: Operand, known: KnownSymbols = NOTHING_KNOWN) -> bool | None:
     """Whether a == b for all sizes (True), for none (False), or unknown (None)."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
@@ -124,14 +124,14 @@ def is_equal(a: Operand, b: Operand, known: Names = NO_NAMES) -> bool | None:
     return _is_zero(question(difference, known))
 
 
-def _is_not_negative(d: Dim, known: Names) -> bool | None:
+def _is_not_negative(d: Dim, known: KnownSymbols) -> bool | None:
     if isinstance(d, int):
         return d >= 0
     ends = _ends(d, known)
     return _sign(question(d, known)) if ends is None else _sign_between(*ends)
 
 
-def _ends(d: Size, known: Names) -> tuple[int | None, int | None] | None:
+def _ends(d: Size, known: KnownSymbols) -> tuple[int | None, int | None] | None:
     """Between what a sum of multiples lies of symbols and of loop variables with constant ranges, from which a proof
     would find no more: most questions are about such sums. None for any other size."""
     low: int | None = d.constant
@@ -146,7 +146,7 @@ def _ends(d: Size, known: Names) -> tuple[int | None, int | None] | None:
     return low, high
 
 
-def _ends_of(atom: Atom, known: Names) -> tuple[int | None, int | None] | None:
+def _ends_of(atom: Atom, known: KnownSymbols) -> tuple[int | None, int | None] | None:
     if isinstance(atom, Symbol):
         if known:
             atom = known.get(atom.name, atom)
@@ -243,7 +243,7 @@ def _is_zero_form(query: Query, form: Dim) -> bool | None:
     return True if low == 0 and high == 0 else None
 
 
-def known_divisor(d: Operand, known: Names = NO_NAMES) -> int:
+def known_divisor(d: Operand, known: KnownSymbols = NOTHING_KNOWN) -> int:
     """The largest integer known to divide d; 0 for 0."""
     if isinstance(d, int):
         return abs(d)
@@ -271,7 +271,7 @@ def is_in_whole_steps(size: Dim, step: Dim) -> bool:
     return any(mod.rhs == step and others == 0 for mod, _, others in _rests(size))
 
 
-def _divisor_without_rest(size: Size, known: Names) -> int:
+def _divisor_without_rest(size: Size, known: KnownSymbols) -> int:
     """A divisor of a size that is `x - mod(x, step)`, or a multiple of it; else 1."""
     steps = (
         gcd(factor * mod.rhs, known_divisor(others, known))
@@ -289,7 +289,7 @@ def _rests(size: Dim) -> Iterator[tuple[Mod, int, Dim]]:
             yield term[0], factor, size - factor * Size.of(term[0]) + factor * term[0].lhs
 
 
-def _term_divisor(monomial: tuple[Atom, ...], coefficient: int, known: Names) -> int:
+def _term_divisor(monomial: tuple[Atom, ...], coefficient: int, known: KnownSymbols) -> int:
     for atom in monomial:
         coefficient *= known_divisor(atom, known)
     return abs(coefficient)

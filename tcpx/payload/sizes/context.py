@@ -7,17 +7,19 @@ by one relation, then by all that are connected with it. Contexts of operations 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Final
 
+from tcpx.payload.sizes.arithmetic import ceildiv, floordiv, maximum, minimum, mod
 from tcpx.payload.sizes.bounds import REMEMBERED, is_less_equal, known_divisor, lower_bound, upper_bound
 from tcpx.payload.sizes.equations import reduced
 from tcpx.payload.sizes.expressions import Atom, Dim, Max, Min, Mod, Size, Symbol, Var, atoms, product, total
+from tcpx.payload.sizes.limits import not_negative
 from tcpx.payload.sizes.linear import are_contradictory
 from tcpx.payload.sizes.predicates import Comparison, Predicate
-from tcpx.payload.sizes.questions import Names, Questions, asked_sizes, questions
-from tcpx.payload.sizes.substitution import Substitution, simplify, with_facts
+from tcpx.payload.sizes.questions import KnownSymbols, Questions, asked_sizes, questions
+from tcpx.payload.sizes.substitution import Substitution, simplify
 
 MOST_RELATIONS: Final = 16
 """Conditions that one proof combines."""
@@ -28,13 +30,11 @@ class Context:
 
     def __init__(self, conditions: Sequence[Predicate] = ()) -> None:
         self._holding = Predicate(tuple(dict.fromkeys(c for p in conditions for c in p.comparisons)))
-        self._attached: dict[int, tuple[Dim, Dim]] = {}
-        self._values: dict[int, tuple[Dim, Dim]] = {}
-        """Sizes that were asked about, by identity: those of one text may know other things of their symbols. With each
-        the answer; most are asked about again, by the operations behind."""
+        self._values: dict[Dim, Dim] = {}
+        """Sizes that were asked about, with the answers; most are asked about again, by the operations that follow."""
 
     @cached_property
-    def names(self) -> Names:
+    def names(self) -> KnownSymbols:
         """What the conditions say of symbols, where that is more than their declarations do."""
         refined = self._holding.refine(self._holding.symbols())
         return {symbol.name: symbol for symbol in refined.values()}
@@ -43,9 +43,9 @@ class Context:
         """The conditions that mention no loop variable."""
         return Context([Predicate((c,)) for c in self._holding.comparisons if not Predicate((c,)).variables()])
 
-    def sizes(self) -> dict[Symbol | Var, Dim]:
-        """Each symbol that `names` has, as it is here: a substitution."""
-        return {symbol: symbol.size() for symbol in self.names.values()}
+    def symbols(self) -> Mapping[Symbol | Var, Dim]:
+        """Each symbol that `names` has, by itself: a substitution that simplifies what mentions it."""
+        return {symbol: symbol.size() for symbol in self._holding.symbols() if symbol.name in self.names}
 
     def and_also(self, *conditions: Predicate) -> Context:
         """This context, with more conditions."""
@@ -55,30 +55,21 @@ class Context:
         """The same conditions on other symbols and loop variables."""
         return Context([self._holding.substitute(mapping)])
 
-    def attach(self, d: Dim) -> Dim:
-        """The same expression, with what is known here on its symbols."""
-        if isinstance(d, int) or not self.names:
-            return d
-        known = self._attached.get(id(d))
-        if known is None:
-            known = self._attached[id(d)] = d, with_facts(d, self.names)
-        return known[1]
-
     def value(self, d: Dim) -> Dim:
         """The expression simplified: an int where it can have one value only."""
         if isinstance(d, int) or not self._holding.comparisons:
             return d
-        known = self._values.get(id(d))
+        known = self._values.get(d)
         if known is None:
-            known = self._values[id(d)] = d, self._value(d)
-        return known[1]
+            known = self._values[d] = self._value(d)
+        return known
 
     def _value(self, d: Size) -> Dim:
         for zero in self._zeros:
             known = next((rest for rest in (d + zero, d - zero) if isinstance(rest, int)), None)
             if known is not None:
                 return known
-        return simplify(self.attach(d))
+        return simplify(d, self.names)
 
     def lower_bound(self, d: Dim) -> int | None:
         """The greatest value that the expression is proved not to go below."""
@@ -90,6 +81,10 @@ class Context:
         known = (upper_bound(d + size, self.names) for size in (0, *self._not_negative))
         return min((bound for bound in known if bound is not None), default=None)
 
+    def divisor(self, d: Dim) -> int:
+        """The largest integer that is known to divide the expression; 0 for 0."""
+        return known_divisor(d, self.names)
+
     def is_less_equal(self, a: Dim, b: Dim) -> bool | None:
         """Whether `a <= b` here: always, never, or unknown."""
         return self._decide(Comparison("<=", a, b))
@@ -97,6 +92,30 @@ class Context:
     def is_equal(self, a: Dim, b: Dim) -> bool | None:
         """Whether `a == b` here: always, never, or unknown."""
         return self._decide(Comparison("==", a, b))
+
+    def minimum(self, *sizes: Dim) -> Dim:
+        """The smallest of sizes, without those that are known not to be it."""
+        return minimum(*sizes, known=self.names)
+
+    def maximum(self, *sizes: Dim) -> Dim:
+        """The largest of sizes, without those that are known not to be it."""
+        return maximum(*sizes, known=self.names)
+
+    def not_negative(self, d: Dim) -> Dim:
+        """The size, or 0 where it may be negative: an extent."""
+        return not_negative(d, self.names)
+
+    def floordiv(self, a: Dim, b: Dim) -> Dim:
+        """The quotient rounded down, of a positive divisor."""
+        return floordiv(a, b, self.names)
+
+    def ceildiv(self, a: Dim, b: Dim) -> Dim:
+        """The quotient rounded up, of a positive divisor."""
+        return ceildiv(a, b, self.names)
+
+    def mod(self, a: Dim, b: Dim) -> Dim:
+        """What is left of a size by a positive divisor."""
+        return mod(a, b, self.names)
 
     def decide(self, condition: Predicate) -> bool | None:
         """True or False if the condition does or does not hold wherever the context does, else None."""
@@ -209,7 +228,7 @@ def _mentions(d: Dim) -> frozenset[str]:
     return frozenset(text for atom in atoms(d) for text in atom.mentions if "(" not in text)
 
 
-def _in_steps(size: Dim, known: Names) -> Dim:
+def _in_steps(size: Dim, known: KnownSymbols) -> Dim:
     """What is not negative where a size is not: of one that goes in steps, the step at or below it."""
     if not isinstance(size, Size):
         return size

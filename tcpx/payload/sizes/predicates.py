@@ -23,7 +23,7 @@ from tcpx.payload.sizes.expressions import (
     make,
     to_text,
 )
-from tcpx.payload.sizes.questions import NO_NAMES, Names
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.sizes.substitution import Substitution, are_same, substitute
 from tcpx.payload.sizes.traversal import evaluate, variables
 from tcpx.payload.sizes.traversal import symbols as symbols_of
@@ -51,7 +51,7 @@ class Comparison:
     lhs: Dim
     rhs: Dim
 
-    def decide(self, known: Names = NO_NAMES) -> bool | None:
+    def decide(self, known: KnownSymbols = NOTHING_KNOWN) -> bool | None:
         """True or False if that holds for all sizes, else None."""
         match self.op:
             case "==":
@@ -88,9 +88,9 @@ class Comparison:
         """The comparison that holds exactly where this one does not."""
         return Comparison(NEGATED[self.op], self.lhs, self.rhs)
 
-    def substitute(self, mapping: Substitution) -> Comparison:
+    def substitute(self, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Comparison:
         """The comparison with symbols and loop variables replaced; itself where nothing is."""
-        lhs, rhs = substitute(self.lhs, mapping), substitute(self.rhs, mapping)
+        lhs, rhs = substitute(self.lhs, mapping, known), substitute(self.rhs, mapping, known)
         return self if lhs is self.lhs and rhs is self.rhs else Comparison(self.op, lhs, rhs)
 
     def to_text(self) -> str:
@@ -149,9 +149,9 @@ class Predicate:
         """The opposite predicate, None unless there is exactly one comparison."""
         return Predicate((self.comparisons[0].negate(),)) if len(self.comparisons) == 1 else None
 
-    def substitute(self, mapping: Substitution) -> Predicate:
+    def substitute(self, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Predicate:
         """The predicate with symbols and loop variables replaced; itself where nothing is."""
-        made = tuple([comparison.substitute(mapping) for comparison in self.comparisons])
+        made = tuple([comparison.substitute(mapping, known) for comparison in self.comparisons])
         return self if are_same(made, self.comparisons) else Predicate(made)
 
     def without(self, comparison: Comparison) -> Predicate:

@@ -21,12 +21,12 @@ Question = tuple[Expression, tuple[Definition, ...]]
 """An expression to prove something about; equal to another one if terms and facts agree, in order, with other names."""
 
 
-Names = Mapping[str, Symbol]
+KnownSymbols = Mapping[str, Symbol]
 """What is known of symbols, by name, where it is more than a size says of them."""
-NO_NAMES: Final[Names] = {}
+NOTHING_KNOWN: Final[KnownSymbols] = {}
 
 
-def question(size: Size, known: Names = NO_NAMES) -> Question:
+def question(size: Size, known: KnownSymbols = NOTHING_KNOWN) -> Question:
     """What is asked of an expression, whatever its symbols and loop variables are called."""
     numbering = _Numbering(known)
     asked = numbering.dim(size)
@@ -43,7 +43,7 @@ Questions = tuple[tuple[Expression, ...], tuple[Definition, ...]]
 """Expressions to prove something about together."""
 
 
-def questions(sizes: Sequence[Dim], known: Names = NO_NAMES) -> Questions:
+def questions(sizes: Sequence[Dim], known: KnownSymbols = NOTHING_KNOWN) -> Questions:
     """What is asked of several expressions."""
     numbering = _Numbering(known)
     asked = tuple(map(numbering.dim, sizes))
@@ -62,7 +62,7 @@ class _Numbering:
 
     __slots__ = ("_known", "_numbers", "definitions")
 
-    def __init__(self, known: Names = NO_NAMES) -> None:
+    def __init__(self, known: KnownSymbols = NOTHING_KNOWN) -> None:
         self._known = known
         self._numbers: dict[str, int] = {}
         self.definitions: list[Definition] = []

@@ -9,8 +9,6 @@ from tcpx.payload.sizes.expressions import (
     Atom,
     CeilDiv,
     Dim,
-    Division,
-    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -24,19 +22,21 @@ from tcpx.payload.sizes.expressions import (
     product,
     total,
 )
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 
 Substitution = Mapping[Symbol | Var, Dim] | Mapping[Symbol, Dim] | Mapping[Var, Dim]
 
 
-def simplify(d: Operand) -> Dim:
+def simplify(d: Operand, known: KnownSymbols = NOTHING_KNOWN) -> Dim:
     """The same size, rebuilt from its atoms with what can be proved; symbols with one value become that value."""
-    return Rebuild({}, everything=True).of(as_dim(d))
+    return Rebuild({}, everything=True, known=known).of(as_dim(d))
 
 
-def substitute(d: Operand, mapping: Substitution) -> Dim:
-    """d with symbols and loop variables replaced at once, also in the facts of loop variables, and simplified.
+def substitute(d: Operand, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Dim:
+    """d with symbols and loop variables replaced at once, also in the ranges of loop variables, and simplified.
 
-    A symbol that is replaced by itself, with facts that leave it one value, becomes that value.
+    What changes is simplified by what is `known` of symbols; one that is replaced by itself and has one value becomes
+    this.
     """
     if isinstance(d, int):
         return d
@@ -44,7 +44,7 @@ def substitute(d: Operand, mapping: Substitution) -> Dim:
     texts = [atom.text for atom in mapping]
     if all(atom.mentions.isdisjoint(texts) for atom in atoms(d)):
         return d
-    return Rebuild({atom.text: _with_one_value(atom, value) for atom, value in mapping.items()}).of(d)
+    return Rebuild({a.text: _with_one_value(a, value, known) for a, value in mapping.items()}, known=known).of(d)
 
 
 def are_same(made: Sequence[object], given: Sequence[object]) -> bool:
@@ -52,29 +52,11 @@ def are_same(made: Sequence[object], given: Sequence[object]) -> bool:
     return all(map(is_, made, given))
 
 
-def _with_one_value(atom: Symbol | Var, value: Dim) -> Dim:
-    return simplify_symbol(value) if isinstance(atom, Symbol) and value == atom.size() else value
-
-
-def with_facts(d: Dim, known: Mapping[str, Symbol]) -> Dim:
-    """The same expression over symbols that carry the facts of `known`, by name; nothing is simplified."""
-    if isinstance(d, int):
-        return d
-    return Size(tuple((tuple(_atom_with_facts(a, known) for a in monomial), c) for monomial, c in d.terms), d.constant)
-
-
-def _atom_with_facts(atom: Atom, known: Mapping[str, Symbol]) -> Atom:
-    match atom:
-        case Symbol(name=name):
-            return known.get(name, atom)
-        case Var():
-            return Var(atom.name, *(with_facts(d, known) for d in (atom.lower, atom.upper, atom.step)))
-        case Division():
-            return type(atom)(with_facts(atom.lhs, known), with_facts(atom.rhs, known))
-        case Extremum():
-            return type(atom)(tuple(with_facts(arg, known) for arg in atom.args))
-        case _:
-            raise TypeError(type(atom).__name__)
+def _with_one_value(atom: Symbol | Var, value: Dim, known: KnownSymbols) -> Dim:
+    if not isinstance(atom, Symbol) or value != atom.size():
+        return value
+    symbol = known.get(atom.name)
+    return symbol.lower if symbol is not None and symbol.lower == symbol.upper else simplify_symbol(value)
 
 
 def simplify_symbol(value: Dim) -> Dim:
@@ -89,16 +71,24 @@ def simplify_symbol(value: Dim) -> Dim:
 class Rebuild:
     """One pass of replacement over expressions; parts that do not change are kept as they are.
 
-    `everything` rebuilds and so simplifies unchanged parts too; without `facts` those of loop variables stay.
+    `everything` rebuilds and so simplifies unchanged parts too; without `facts` those of loop variables stay. `known`
+    says more of symbols than they do themselves.
     """
 
-    __slots__ = ("_everything", "_facts", "_known", "_mapping")
+    __slots__ = ("_everything", "_facts", "_known", "_mapping", "_rebuilt")
 
-    def __init__(self, mapping: Mapping[str, Dim], everything: bool = False, facts: bool = True) -> None:
+    def __init__(
+        self,
+        mapping: Mapping[str, Dim],
+        everything: bool = False,
+        facts: bool = True,
+        known: KnownSymbols = NOTHING_KNOWN,
+    ) -> None:
         self._mapping = mapping
         self._everything = everything
         self._facts = facts
-        self._known: dict[str, Dim] = {}
+        self._known = known
+        self._rebuilt: dict[str, Dim] = {}
 
     def of(self, d: Dim) -> Dim:
         """The rebuilt expression."""
@@ -117,30 +107,31 @@ class Rebuild:
             return self._mapping[atom.text]
         if not self._everything and not self._atom_changes(atom):
             return atom.size()
-        known = self._known.get(atom.text)
-        if known is None:
-            known = self._known[atom.text] = self._new_atom(atom)
-        return known
+        made = self._rebuilt.get(atom.text)
+        if made is None:
+            made = self._rebuilt[atom.text] = self._new_atom(atom)
+        return made
 
     def _new_atom(self, atom: Atom) -> Dim:
         match atom:
             case Symbol():
-                return simplify_symbol(atom.size())
+                known = self._known.get(atom.name, atom)
+                return known.lower if known.lower == known.upper else atom.size()
             case Var():
                 lower, upper, step = self.of(atom.lower), self.of(atom.upper), self.of(atom.step)
-                if (isinstance(step, int) and step < 1) or is_less_equal(upper - lower, step) is True:
+                if (isinstance(step, int) and step < 1) or is_less_equal(upper - lower, step, self._known) is True:
                     return lower
                 return Var(atom.name, lower, upper, step).size()
             case FloorDiv():
-                return floordiv(self.of(atom.lhs), self._divisor(atom.rhs))
+                return floordiv(self.of(atom.lhs), self._divisor(atom.rhs), self._known)
             case CeilDiv():
-                return ceildiv(self.of(atom.lhs), self._divisor(atom.rhs))
+                return ceildiv(self.of(atom.lhs), self._divisor(atom.rhs), self._known)
             case Mod():
-                return mod(self.of(atom.lhs), self._divisor(atom.rhs))
+                return mod(self.of(atom.lhs), self._divisor(atom.rhs), self._known)
             case Min():
-                return minimum(*map(self.of, atom.args))
+                return minimum(*map(self.of, atom.args), known=self._known)
             case Max():
-                return maximum(*map(self.of, atom.args))
+                return maximum(*map(self.of, atom.args), known=self._known)
             case _:
                 raise TypeError(type(atom).__name__)
 

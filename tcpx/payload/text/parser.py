@@ -615,16 +615,10 @@ class _ModuleParser(SubsetReader):
         predicate = self.condition(condition, scope) if condition is not None else None
         branches: list[Block] = []
         otherwise = child(node, "else_body")
-        for body, fact in (
-            (child(node, "body"), predicate),
-            (
-                nodes(otherwise)[0] if otherwise is not None else None,
-                predicate.negate() if predicate is not None else None,
-            ),
-        ):
+        for body in (child(node, "body"), nodes(otherwise)[0] if otherwise is not None else None):
             block = Block()
             if body is not None:
-                self._statements(body, block, scope.where(fact))
+                self._statements(body, block, Scope(scope))
             if block.terminator is None:
                 block.append(Yield(location=self.source.location(node)))
             branches.append(block)

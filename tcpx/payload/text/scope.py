@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from tcpx.payload.ir import Value
-from tcpx.payload.sizes import Dim, Symbol, Var, substitute
-from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes import Symbol, Var
 from tcpx.payload.types import SCALARS
 
 RESERVED = frozenset({"min", "max", "floordiv", "ceildiv", "mod", "inf", "nan", "true", "false", "tile", *SCALARS})
@@ -45,7 +44,7 @@ class Scope:
         return next((s.variables[name] for s in self._chain() if name in s.variables), None)
 
     def symbol(self, name: str) -> Symbol | None:
-        """The symbol of this name, with the facts that hold here."""
+        """The symbol of this name, as the function declares it."""
         if self.dims_are_free:
             return Symbol(str(name))  # not a token of the parser
         return next((s.symbols[name] for s in self._chain() if name in s.symbols), None)
@@ -69,32 +68,6 @@ class Scope:
         made = Scope(self)
         made.dims_are_free = True
         return made
-
-    def where(self, predicate: Predicate | None) -> Scope:
-        """A scope in which a predicate holds: symbols, and the bounds of loop variables, carry what it implies."""
-        made = Scope(self)
-        if predicate is None:
-            return made
-        known = [s for name in self.symbol_names() if (s := self.symbol(name)) is not None]
-        made.symbols = {s.name: s for s in predicate.refine(known).values()}
-        facts: dict[Symbol | Var, Dim] = {s: s.size() for s in made.symbols.values()}
-        if facts:
-            for name in reversed(self.variable_names()):
-                held = made.variable(name)
-                if held is not None:
-                    made.variables[name] = with_facts(held, facts)
-                    facts[held] = made.variables[name].size()
-        return made
-
-
-def with_facts(variable: Var, facts: dict[Symbol | Var, Dim]) -> Var:
-    """The loop variable with symbols and outer variables in its bounds replaced."""
-    return Var(
-        variable.name,
-        substitute(variable.lower, facts),
-        substitute(variable.upper, facts),
-        substitute(variable.step, facts),
-    )
 
 
 def suggestion(name: str, known: Iterable[str], sigil: str = "") -> str | None:

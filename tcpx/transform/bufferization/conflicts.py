@@ -11,6 +11,7 @@ Three rules, checked for all values that live in one memory:
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.distances import distance
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, StYield
@@ -108,8 +109,9 @@ class Conflicts:
         op = storage.op
         if op is None:
             return None
+        known = context_at(op).names
         for other in self._results_in(op, memory):
-            if other is not storage and self.places.place(storage).may_overlap(self.places.place(other)):
+            if other is not storage and self.places.place(storage).may_overlap(self.places.place(other), known):
                 return Conflict(storage, op)
         return None
 
@@ -120,7 +122,9 @@ class Conflicts:
             return None
         for write in self._active(self.occupancy.while_held(storage, memories)):
             at = self.order.ancestor(write.op, block)
-            if at is None or not self.places.place(storage).may_overlap(write.place(self.places)):
+            if at is None or not self.places.place(storage).may_overlap(
+                write.place(self.places), context_at(write.op).names
+            ):
                 continue
             for reader, index in self.occupancy.reads(value, at):
                 self.looked_at += 1
@@ -153,7 +157,7 @@ class Conflicts:
         common = [op for op in reader.ancestors() if isinstance(op, Loop) and op in around]
         read_tile, written_tile = held.comparable(written)
         match self.order.follows(reader, write.op, common[0].body) if common else Order.MAYBE:
-            case Order.MAYBE if disjoint(read_tile, written_tile) is not True:
+            case Order.MAYBE if disjoint(read_tile, written_tile, context_at(reader).names) is not True:
                 return False
             case Order.SAME if not self.effects.reads_in_step(reader, index, write):
                 return False
@@ -170,9 +174,15 @@ class Conflicts:
                 continue
             tie = self._tie(write.target, storage)
             found = Conflict(storage, write.op) if tie is None else self._early(storage, write, tie)
-            if found is not None and self.places.place(storage).may_overlap(write.place(self.places)):
+            if found is not None and self.places.place(storage).may_overlap(
+                write.place(self.places), context_at(write.op).names
+            ):
                 return found
         return None
+
+    def _may_overlap(self, storage: Storage, write: Write) -> bool:
+        known = context_at(write.op).names
+        return self.places.place(storage).may_overlap(write.place(self.places), known)
 
     def _yields_to(self, write: Write, storage: Storage) -> bool:
         return isinstance(write.op, StYield) and write.target is storage
@@ -195,7 +205,7 @@ class Conflicts:
         for reader, index in self.occupancy.reads(destination, at, tie):
             self.looked_at += 1
             read = Memory(reader).part_read(index)
-            if read is None or disjoint(read, tie.subset) is True:
+            if read is None or disjoint(read, tie.subset, context_at(reader).names) is True:
                 continue
             if not self._reads_before(storage, destination, block, (reader, index), write):
                 return Conflict(storage, write.op, reader)

@@ -14,6 +14,7 @@ from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.reshaped_tiles import reshaped
 from tcpx.payload.sizes import Dim, is_equal, product, variables
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile, compose, disjoint
 from tcpx.payload.types import TensorType
 
@@ -128,11 +129,11 @@ class Place:
             )
         )
 
-    def may_overlap(self, other: Place) -> bool:
-        """Whether an element may be in both."""
+    def may_overlap(self, other: Place, known: KnownSymbols) -> bool:
+        """Whether an element may be in both, with what is known of symbols where both are needed."""
         if self.memory is not other.memory:
             return False
-        return disjoint(*self.comparable(other)) is not True
+        return disjoint(*self.comparable(other), known) is not True
 
     def comparable(self, other: Place) -> tuple[Tile, Tile]:
         """Tiles of one shape, in which these elements and those of another place of the memory are."""

@@ -35,8 +35,9 @@ from tcpx.payload.sizes import (
     upper_expression,
 )
 from tcpx.payload.sizes.arithmetic import Comparisons
-from tcpx.payload.sizes.context import Context
+from tcpx.payload.sizes.context import EMPTY, Context
 from tcpx.payload.sizes.expressions import total
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.sizes.samples import samples
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType, row_major
@@ -92,33 +93,23 @@ class _Planner:
         self.symbols = {symbol.name: symbol.size() for symbol in func.symbols}
 
     def run(self) -> Workspace:
-        known = self._block(self.func.body, False)
-        places = {
-            op: Place(self._everywhere(place.offset), self._everywhere(place.step))
-            for op, place in known.places.items()
-        }
-        return Workspace(self._everywhere(known.size), self._everywhere(known.live), places)
+        return self._block(self.func.body, EMPTY, False)
 
-    def _everywhere(self, size: Dim) -> Dim:
-        """A size that is asked for outside the branches: what holds in one of them is not known there."""
-        plain: dict[Symbol, Dim] = {symbol: self.symbols[symbol.name] for symbol in symbols(size)}
-        return substitute(size, plain)
-
-    def _outside(self, size: Dim, facts: Context) -> Dim:
-        """A size that is needed in branches, as it is asked for outside of them: no larger than their facts allow.
+    def _outside(self, size: Dim, branch: Context) -> Dim:
+        """A size that is needed in a branch, as it is asked for outside of it: no larger than its condition allows.
 
         Only such sizes can be compared with those of other branches.
         """
         bounded: dict[Symbol, Dim] = {}
-        for symbol in symbols(facts.attach(size)):
-            held = self.symbols[symbol.name]
-            bounded[symbol] = held if symbol.upper is None else minimum(held, symbol.upper)
+        for symbol in symbols(size):
+            upper, declared = branch.upper_bound(symbol.size()), self.symbols[symbol.name]
+            bounded[symbol] = declared if upper is None else minimum(declared, upper)
         return maximum(0, substitute(size, bounded))
 
-    def _block(self, block: Block, in_parallel: bool) -> Workspace:
+    def _block(self, block: Block, here: Context, in_parallel: bool) -> Workspace:
         """What the buffers of a block need, and where each lies in it."""
-        items = [item for op in block.ops if (item := self._item(op, in_parallel)) is not None]
-        size, live, offsets = _stack(items)
+        items = [item for op in block.ops if (item := self._item(op, here, in_parallel)) is not None]
+        size, live, offsets = _stack(items, here.names)
         places = {
             op: Place(offset + place.offset, place.step)
             for item, offset in zip(items, offsets, strict=True)
@@ -126,25 +117,28 @@ class _Planner:
         }
         return Workspace(size, live, places)
 
-    def _item(self, op: Operation, in_parallel: bool) -> _Item | None:
+    def _item(self, op: Operation, around: Context, in_parallel: bool) -> _Item | None:
         here = self.order.index(op)
         match op:
             case Alloc() if isinstance(op.result.type, BufferType) and op.result.type.space == "arena":
-                size = size_in_bytes(op.result.type)
+                size = size_in_bytes(op.result.type, around.names)
                 return _Item(here, self._last_use(op.result, here), Workspace(size, size, {op: Place()}))
             case Loop() | Conditional():
                 shares = isinstance(op, Loop) and op.is_parallel and not in_parallel
-                planned = [self._block(region, in_parallel or shares) for region in op.regions]
+                contexts = [context_in(op, k) for k in range(len(op.regions))]
+                pairs = zip(op.regions, contexts, strict=True)
+                planned = [self._block(region, inner, in_parallel or shares) for region, inner in pairs]
                 places = {inner: place for held in planned for inner, place in held.places.items()}
-                size = maximum(*(self._outside(held.size, context_in(op, k)) for k, held in enumerate(planned)))
-                live = maximum(*(self._outside(held.live, context_in(op, k)) for k, held in enumerate(planned)))
+                pairs = list(zip(planned, contexts, strict=True))
+                size = around.maximum(*(self._outside(held.size, inner) for held, inner in pairs))
+                live = around.maximum(*(self._outside(held.live, inner) for held, inner in pairs))
                 if shares:
-                    step = pitch(size)
+                    step = pitch(size, around.names)
                     size, live = self.threads * step, self.threads * live
                     places = {inner: Place(place.offset, step) for inner, place in places.items()}
                 return _Item(here, here, Workspace(size, live, places)) if places else None
             case _:
-                size, live = map(upper_expression, Memory(op).workspace)
+                size, live = (upper_expression(d, known=around.names) for d in Memory(op).workspace)
                 return _Item(here, here, Workspace(size, live, {op: Place()})) if size != 0 else None
 
     def _last_use(self, value: Value, here: int) -> int:
@@ -159,20 +153,20 @@ class _Planner:
         return last
 
 
-def _stack(items: Sequence[_Item]) -> tuple[Dim, Dim, list[Dim]]:
+def _stack(items: Sequence[_Item], known: KnownSymbols) -> tuple[Dim, Dim, list[Dim]]:
     """Bytes that items need, how many of them are live at once, and the offset of each item."""
     before = list(_live_before(items))
-    comparisons = Comparisons([size for item in items for size in (item.memory.size, item.memory.live)])
+    comparisons = Comparisons([size for item in items for size in (item.memory.size, item.memory.live)], known)
     together = [total(items[k].memory.live for k in (here, *others)) for here, others in enumerate(before)]
     live = _largest(together, comparisons)
-    sizes = [pitch(item.memory.size) for item in items]
+    sizes = [pitch(item.memory.size, known) for item in items]
     beside = [list(others) for others in before]
     for here, others in enumerate(before):
         for other in others:
             beside[other].append(here)
     offsets: list[Dim] = [0] * len(items)
     ends: dict[int, list[Dim]] = {}
-    for here in _best_order(sizes, before, beside):
+    for here in _best_order(sizes, before, beside, known):
         offsets[here] = _largest([end for other in beside[here] for end in ends.get(other, ())], comparisons)
         ends[here] = [start + sizes[here] for start in _alternatives(offsets[here])]
     return _largest([end for held in ends.values() for end in held], comparisons), live, offsets
@@ -201,13 +195,16 @@ def _alternatives(size: Dim) -> Sequence[Dim]:
             return (size,)
 
 
-def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: Sequence[Sequence[int]]) -> list[int]:
+def _best_order(
+    sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: Sequence[Sequence[int]], names: KnownSymbols
+) -> list[int]:
     """The order of stacking that wastes least. `beside` are the items that each is live together with, `before` those
     of them that come before it."""
     program = list(range(len(sizes)))
     if not any(before):
         return program
-    sampled = list(dict.fromkeys(_proportions([evaluate(size, known) for size in sizes]) for known in samples(sizes)))
+    values = ([evaluate(size, sample) for size in sizes] for sample in samples(sizes, names))
+    sampled = list(dict.fromkeys(map(_proportions, values)))
     least = [max((sum(s[k] for k in (n, *held)) for n, held in enumerate(before)), default=0) for s in sampled]
 
     def waste(order: Sequence[int], most: float = inf) -> float:
@@ -274,18 +271,18 @@ def _lowest_gap(lying: Sequence[tuple[int, int]], size: int) -> int:
     return start
 
 
-def size_in_bytes(type_: BufferType) -> Dim:
+def size_in_bytes(type_: BufferType, known: KnownSymbols) -> Dim:
     """Bytes from the first to the last element of a buffer, for all iterations of the loops round it."""
-    shape = tuple(upper_expression(d) for d in type_.shape)
-    strides = tuple(upper_expression(s) for s in type_.strides)
-    if all(is_equal(a, b) is True for a, b in zip(strides, row_major(shape), strict=True)):
+    shape = tuple(upper_expression(d, known=known) for d in type_.shape)
+    strides = tuple(upper_expression(s, known=known) for s in type_.strides)
+    if all(is_equal(a, b, known) is True for a, b in zip(strides, row_major(shape), strict=True)):
         return product(shape) * type_.dtype.bytes
     last: Dim = 1
     for extent, stride in zip(shape, strides, strict=True):
         last = last + (extent - 1) * stride
-    return maximum(0, last) * type_.dtype.bytes
+    return maximum(0, last, known=known) * type_.dtype.bytes
 
 
-def pitch(size: Dim) -> Dim:
+def pitch(size: Dim, known: KnownSymbols) -> Dim:
     """Bytes from the start of a buffer to that of the next: an odd number of cache lines, so never one of pages."""
-    return align_up(size + ALIGNMENT, 2 * ALIGNMENT) - ALIGNMENT
+    return align_up(size + ALIGNMENT, 2 * ALIGNMENT, known) - ALIGNMENT

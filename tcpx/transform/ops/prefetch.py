@@ -16,11 +16,8 @@ from tcpx.payload.sizes import (
     ceildiv,
     floordiv,
     is_equal,
-    lower_bound,
-    maximum,
     mod,
     product,
-    upper_bound,
     variables,
 )
 from tcpx.payload.sizes.predicates import Comparison, Predicate
@@ -198,15 +195,15 @@ def _part(
             required=f"iterations that all {access} the same, and a part of it in each of {loop.name}",
             found=subset.text(),
         )
-    count, rows = context_at(sharing).attach(trip_count(sharing)), trip_count(loop)
-    least, most = lower_bound(count) or 0, upper_bound(count)
+    here, count, rows = context_at(sharing), trip_count(sharing), trip_count(loop)
+    least, most = here.lower_bound(count) or 0, here.upper_bound(count)
     parts = max(1, most) if most is not None and most <= 2 * least else None
     turn = floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step)
     own = floordiv(Size.of(sharing.var) - sharing.var.lower, sharing.var.step)
     start = subset.substitute({loop.var: loop.var.lower})
     inner = _slab(source, subset, loop)
     if inner is not None:
-        divisor = parts or maximum(1, count)
+        divisor = parts or here.maximum(1, count)
         width = product(subset.sizes[inner:])
         along = own * ceildiv(rows * width, divisor) + turn * ceildiv(width, divisor)
         offsets = (*start.offsets[:-1], start.offsets[-1] + along)
@@ -216,7 +213,7 @@ def _part(
     if parts is not None:
         row = mod(own, period) * ceildiv(rows, period) + floordiv(turn, period)
     else:
-        row = floordiv((own * rows + turn) * ceildiv(FIXED_POINT, maximum(1, count)), FIXED_POINT)
+        row = floordiv((own * rows + turn) * ceildiv(FIXED_POINT, here.maximum(1, count)), FIXED_POINT)
     turns = None if period == 1 else Predicate((Comparison("==", mod(turn, period), 0),))
     return subset.substitute({loop.var: loop.var.lower + row * loop.var.step}), turns
 

@@ -1,7 +1,7 @@
 """split: split the range of a loop at a point."""
 
+from tcpx.payload.contexts import are_equal_at, is_less_equal_at
 from tcpx.payload.sizes import mod, to_text
-from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.transform.declaration import (
     LOOP,
     SIZE,
@@ -62,14 +62,14 @@ class Split(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop, point = args.loop("loop"), args.size("at")
         var = loop.var
-        if is_equal(mod(point - var.lower, var.step), 0) is not True:
+        if not are_equal_at(loop, mod(point - var.lower, var.step), 0):
             raise ctx.fail(
                 f"whole steps of {loop.name} do not reach {to_text(point)}",
                 op=loop,
                 required=f"{to_text(var.lower)} plus a multiple of {to_text(var.step)}",
                 found=to_text(point),
             )
-        if is_less_equal(point, var.lower) is True or is_less_equal(var.upper, point) is True:
+        if is_less_equal_at(loop, point, var.lower) or is_less_equal_at(loop, var.upper, point):
             raise ctx.fail(
                 f"{to_text(point)} leaves one side of {loop.name} empty",
                 op=loop,

@@ -1,11 +1,12 @@
 """tile: loops around an operation, one tile of its result per iteration."""
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, ceildiv, maximum, to_text
-from tcpx.payload.sizes.bounds import is_less_equal, lower_bound, upper_bound
+from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.scatter import Scatter
 from tcpx.suggestions import did_you_mean, numbered_dim
@@ -128,8 +129,8 @@ class Tile(Transform):
 
 def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -> None:
     """Remark on a loop with one iteration, whose tiles are wider than the dim or than the enclosing tiles."""
-    extent = op.size_of(dim)
-    most, least = upper_bound(extent), lower_bound(size)
+    extent, here = op.size_of(dim), context_at(op)
+    most, least = here.upper_bound(extent), here.lower_bound(size)
     around = loops_stepping(op, dim)
     source = f"the step of the loop {around[-1].name} round it" if around else f"the extent of `{dim}`"
     if most is not None and least is not None and least > most:
@@ -141,7 +142,7 @@ def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -
             fix=f"[{dim}: {most}]" if tail != "pad" and most > 0 and not around else None,
             cause="padding" if tail == "pad" else "",
         )
-    elif around and is_less_equal(extent, size) is True:
+    elif around and here.is_less_equal(extent, size) is True:
         ctx.warn(
             f"the loop over `{dim}` of %{source_name(op)} has one iteration",
             op,
@@ -227,7 +228,8 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             found=dim,
             fix=did_you_mean(dim, iterators) or numbered_dim(dim, tuple(iterators)),
         )
-    positive = is_less_equal(1, size)
+    here = context_at(op)
+    positive = here.is_less_equal(1, size)
     if positive is not True:
         never = positive is False
         raise ctx.fail(
@@ -237,7 +239,7 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             found=to_text(size),
             fix=None if never else Direction("max(1, ...)"),
         )
-    least = lower_bound(size)
+    least = here.lower_bound(size)
     if least is not None and least > LARGEST:
         raise ctx.fail(
             f"the tile size of `{dim}` is too large", op=op, required=f"at most {LARGEST}", found=to_text(size)

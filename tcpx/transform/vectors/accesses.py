@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tcpx.payload.sizes import Dim, Min, Size, ceildiv, is_less_equal, maximum, minimum
+from tcpx.payload.contexts import context_at
+from tcpx.payload.ir import Operation
+from tcpx.payload.sizes import Dim, Min, Size, is_less_equal
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.subsets import Tile
 from tcpx.records import frozen_for_checkers
 
@@ -19,17 +22,16 @@ class Lanes:
 
 @dataclass(slots=True)
 class PieceTiles:
-    """Tiles of pieces; every clamped size is proved once. Sizes are kept by identity: equal ones may differ in facts.
+    """Tiles of pieces; every clamped size is proved once.
 
     Before -> after, for a vector of 6x64 at `tile [i, j] [mt, nt]`, piece at row 2, chunk 1 of 16 lanes:
         tile [i + 2, j + 16] [min(1, max(0, mt - 2)), min(16, max(0, nt - 16))] drop [0]
     """
 
-    _known: dict[tuple[int, int, int, int], tuple[Dim, Dim]] = field(
-        default_factory=dict[tuple[int, int, int, int], tuple[Dim, Dim]]
-    )
-    _placed: dict[tuple[int, int, int, Lanes | None], tuple[tuple[Dim, Dim], tuple[Dim, Dim]]] = field(
-        default_factory=dict[tuple[int, int, int, Lanes | None], tuple[tuple[Dim, Dim], tuple[Dim, Dim]]]
+    here: Context
+    _known: dict[tuple[Dim, int, int, int], Dim] = field(default_factory=dict[tuple[Dim, int, int, int], Dim])
+    _placed: dict[tuple[Dim, Dim, int, Lanes | None], tuple[Dim, Dim]] = field(
+        default_factory=dict[tuple[Dim, Dim, int, Lanes | None], tuple[Dim, Dim]]
     )
 
     def piece(self, tile: Tile, index: Sequence[int], *lanes: Lanes, is_free: bool = False) -> Tile:
@@ -44,7 +46,7 @@ class PieceTiles:
             start = index[position]
             offsets[dim] = tile.offsets[dim] + tile.strides[dim] * start
             entry = along.get(position)
-            if is_free and entry is None and is_less_equal(1, tile.sizes[dim]) is True:
+            if is_free and entry is None and is_less_equal(1, tile.sizes[dim], self.here.names) is True:
                 offsets[dim] = tile.offsets[dim] + tile.strides[dim] * self._nearest(tile.sizes[dim], start)
                 sizes[dim], strides[dim] = 1, 1
                 dropped.add(dim)
@@ -75,42 +77,56 @@ class PieceTiles:
 
     def _place(self, at: Dim, size: Dim, start: int, lanes: Lanes | None) -> tuple[Dim, Dim]:
         """At which of some lanes from `start` on what lies at `at` begins, and how many of them it has."""
-        key = (id(at), id(size), start, lanes)
-        known = self._placed.get(key)
-        if known is None:
-            if lanes is None:
-                here = minimum(1, maximum(0, start + 1 - at), maximum(0, at + size - start))
-                found: tuple[Dim, Dim] = 0, here
-            else:
-                ends = (ceildiv(place - start, lanes.step) for place in (at, at + size))
-                begin, end = (minimum(lanes.width, maximum(0, end)) for end in ends)
-                found = begin, end - begin
-            known = self._placed[key] = ((at, size), found)
-        return known[1]
+        key = (at, size, start, lanes)
+        found = self._placed.get(key)
+        if found is not None:
+            return found
+        here = self.here
+        if lanes is None:
+            found = 0, here.minimum(1, here.maximum(0, start + 1 - at), here.maximum(0, at + size - start))
+        else:
+            ends = (here.ceildiv(place - start, lanes.step) for place in (at, at + size))
+            begin, end = (here.minimum(lanes.width, here.maximum(0, end)) for end in ends)
+            found = begin, end - begin
+        self._placed[key] = found
+        return found
 
     def _nearest(self, size: Dim, start: int) -> Dim:
-        key = (id(size), start, 0, 0)
+        key = (size, start, 0, 0)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = (size, minimum(start, size - 1))
-        return known[1]
+            known = self._known[key] = self.here.minimum(start, size - 1)
+        return known
 
     def _clamp(self, size: Dim, start: int, step: int, width: int) -> Dim:
         if isinstance(size, int):
             return min(width, max(0, -((start - size) // step)))
-        key = (id(size), start, step, width)
+        key = (size, start, step, width)
         known = self._known.get(key)
         if known is None:
-            rest = maximum(0, _without_bounds(size, start + step * width) - start)
-            known = self._known[key] = (size, minimum(width, rest if step == 1 else ceildiv(rest, step)))
-        return known[1]
+            here = self.here
+            rest = here.maximum(0, _without_bounds(size, start + step * width, here) - start)
+            known = self._known[key] = here.minimum(width, rest if step == 1 else here.ceildiv(rest, step))
+        return known
 
 
-def _without_bounds(size: Dim, enough: int) -> Dim:
+class TilesOfPieces:
+    """The tiles of pieces, where operations stand."""
+
+    def __init__(self) -> None:
+        self._known: dict[Context, PieceTiles] = {}
+
+    def at(self, op: Operation) -> PieceTiles:
+        """Those of an operation: with what is known of sizes there."""
+        here = context_at(op)
+        return self._known.setdefault(here, PieceTiles(here))
+
+
+def _without_bounds(size: Dim, enough: int, here: Context) -> Dim:
     """The size without a constant upper bound in it that is at least `enough`, and so is not reached."""
     match size:
         case Size(terms=(((Min(args=(int() as bound, *others)),), 1),), constant=0) if bound >= enough:
-            return minimum(*others)
+            return here.minimum(*others)
         case _:
             return size
 

@@ -7,7 +7,7 @@ from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim, map_dims
 from tcpx.payload.interfaces import Position, Structured
 from tcpx.payload.ir import Value
-from tcpx.payload.sizes import Dim, Symbol, evaluate, is_less_equal, minimum, not_negative
+from tcpx.payload.sizes import Dim, Symbol, evaluate
 from tcpx.payload.traits.masked import Masked
 from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.traits.reduction import Reduction
@@ -34,13 +34,15 @@ def key_of(order: Sequence[str | None], at: At, width: int) -> Index:
 
 def kept_lanes(op: Structured, at: At, lane: str | None, lanes: int) -> Dim:
     """How many of so many lanes, from an iteration on along the lane dim, are no padding."""
-    kept: Dim = lanes
+    if not Masked(op).valid:
+        return lanes
+    kept, here = lanes, context_at(op)
     for name, count in Masked(op).valid.items():
-        here = context_at(op).attach(count) - at[name]
+        left = count - at[name]
         if name == lane:
-            kept = minimum(kept, not_negative(here))
-        elif is_less_equal(1, here) is not True:
-            kept = kept * minimum(1, not_negative(here))
+            kept = here.minimum(kept, here.not_negative(left))
+        elif here.is_less_equal(1, left) is not True:
+            kept = kept * here.minimum(1, here.not_negative(left))
     return kept
 
 

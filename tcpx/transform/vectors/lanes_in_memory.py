@@ -13,7 +13,6 @@ from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_element
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import LANES
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import upper_bound
 from tcpx.payload.traits.lanes import Lanes
 from tcpx.payload.traits.masked import Masked
 from tcpx.payload.traits.positions import positions_read
@@ -108,7 +107,7 @@ def give_lanes(rewriter: Rewriter, op: Structured, target: Target) -> bool:
     if dim is None:
         return False
     lanes = min(target.lanes(dtype.name) for dtype in op.acc_types)
-    most = upper_bound(context_at(op).attach(op.size_of(dim)))
+    most = context_at(op).upper_bound(op.size_of(dim))
     width = most if most is not None and most <= MOST_VECTORS * lanes else lanes
     if width > 1 and Lanes(op).lanes != (dim, width):
         rewriter.set_attribute(op, LANES, (dim, width))

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
+from tcpx.payload.contexts import are_equal_at, context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value
@@ -11,6 +12,7 @@ from tcpx.payload.ops.memory import Fence, Lead, Prefetch
 from tcpx.payload.ops.vector import FromElements, Gather, Mask, Read, Write
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, is_equal, product
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, dtype_of
 from tcpx.target import InstructionRow, LaneType
@@ -31,10 +33,11 @@ def select_read(selector: Selector, op: Read) -> None:
         selector.rewrite(op, lambda build: build(Mask.of(product(op.subset.sizes), type_.lanes, first)))
         return
     buffer = _buffer(op, op.operands[0])
-    covered = _covers(op.subset, type_.lanes)
+    known = context_at(op).names
+    covered = _covers(op.subset, type_.lanes, known)
     if op.value != 0 and covered:
         selector.rewriter.set_attribute(op, "value", type(op.value)(0))
-    elif op.value != 0 and (op.first or not _has_all_lanes(op.subset, type_.lanes)):
+    elif op.value != 0 and (op.first or not _has_all_lanes(op.subset, type_.lanes, known)):
         selector.rewrite(op, lambda build: _filled(selector, op, build, type_.lanes))
         return
     kind = "load_from" if op.first else "load"
@@ -79,7 +82,7 @@ def select_write(selector: Selector, op: Write) -> None:
         raise selector.missing(op, "store")
     build = selector.builder(op)
     for lane in range(type_.lanes):
-        tile = selector.tiles.piece(op.subset, _position(op, lane))
+        tile = selector.tiles.at(op).piece(op.subset, _position(op, lane))
         if not is_empty(tile):
             element = selector.lane(build, value, lane)
             selector.put(type(op)([element, op.operands[1]], [], {**op.attributes, "subset": tile}), op)
@@ -138,14 +141,15 @@ def _buffer(op: Operation, value: Value) -> BufferType:
     return value.type
 
 
-def _covers(tile: Tile, lanes: int) -> bool:
+def _covers(tile: Tile, lanes: int, known: KnownSymbols) -> bool:
     """Whether the tile provably has an element for every lane."""
-    return all(is_equal(lanes if dim in tile.kept else 1, size) is True for dim, size in enumerate(tile.sizes))
+    wanted = (lanes if dim in tile.kept else 1 for dim in range(tile.rank))
+    return all(is_equal(a, b, known) is True for a, b in zip(wanted, tile.sizes, strict=True))
 
 
-def _has_all_lanes(tile: Tile, lanes: int) -> bool:
+def _has_all_lanes(tile: Tile, lanes: int, known: KnownSymbols) -> bool:
     """Whether the tile provably has an element for every lane, if it has any."""
-    return all(is_equal(lanes, tile.sizes[dim]) is True for dim in tile.kept)
+    return all(is_equal(lanes, tile.sizes[dim], known) is True for dim in tile.kept)
 
 
 def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int, kind: str) -> InstructionRow | None:
@@ -159,7 +163,7 @@ def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int
         distance = op.subset.strides[dim] * buffer.strides[dim]
         base = kind if is_equal(distance, 1) is True else f"strided_{kind}"
         conditions = [EVERY_SECOND] if is_equal(distance, 2) is True else []
-        full = kind != "load_from" and is_equal(lanes, op.subset.sizes[dim]) is True
+        full = kind != "load_from" and are_equal_at(op, lanes, op.subset.sizes[dim])
         names = [base, f"masked_{base}"] if full else [f"masked_{base}"]
     return _first_row(selector, names, held, conditions)
 
@@ -184,10 +188,10 @@ def _contiguous_row(
     *outer, inner = op.subset.kept
     distance: Dim = 1
     for dim in (inner, *reversed(outer)):
-        if is_equal(op.subset.strides[dim] * buffer.strides[dim], distance) is not True:
+        if not are_equal_at(op, op.subset.strides[dim] * buffer.strides[dim], distance):
             return None
         distance = distance * op.subset.sizes[dim] if dim == inner else distance
-    full = is_equal(product(op.subset.shape), lanes) is True
+    full = are_equal_at(op, product(op.subset.shape), lanes)
     held = LaneType(buffer.dtype.name, lanes)
     return _first_row(selector, [kind, f"masked_{kind}"] if full else [f"masked_{kind}"], held)
 
@@ -214,9 +218,9 @@ def _read_lane_by_lane(selector: Selector, op: Read, build: Build, lanes: int) -
     dtype = dtype_of(op.result.type)
     elements: list[Value] = []
     for lane in range(lanes):
-        tile = selector.tiles.piece(op.subset, _position(op, lane))
+        tile = selector.tiles.at(op).piece(op.subset, _position(op, lane))
         if op.first:
-            tile, _ = selector.tiles.placed(op.subset, op.first, (lane,))
+            tile, _ = selector.tiles.at(op).placed(op.subset, op.first, (lane,))
         if is_empty(tile):
             elements.append(build(new.literal(op.value, dtype)))
         else:

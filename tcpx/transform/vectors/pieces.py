@@ -34,7 +34,7 @@ from tcpx.transform import new
 from tcpx.transform.algebra import known_result, number_of
 from tcpx.transform.known_states import as_number, is_neutral
 from tcpx.transform.recomputation import ADDED
-from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
+from tcpx.transform.vectors.accesses import Lanes, TilesOfPieces, is_empty
 from tcpx.transform.vectors.literals import invariant_block, is_splat, known_element, lane_numbers, literal_of
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
@@ -85,7 +85,7 @@ class Pieces:
         self.rewriter = rewriter
         self.target = target
         self.widths = Widths(root, target)
-        self.tiles = PieceTiles()
+        self.tiles = TilesOfPieces()
         self.grids: dict[Value, Grid] = {}
         self.carried: dict[Operation, list[Grid]] = {}
         """Reduction along lanes -> the destinations that carry its partial results."""
@@ -489,10 +489,10 @@ class Pieces:
             return known
         attributes = {key: held for key, held in op.attributes.items() if key not in (FREE, ROW, "first")}
         if op.first:
-            tile, begins = self.tiles.placed(op.subset, op.first, index, *lanes)
+            tile, begins = self.tiles.at(op).placed(op.subset, op.first, index, *lanes)
             attributes |= first_lanes(begins)
         else:
-            tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
+            tile = self.tiles.at(op).piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
         if is_empty(tile):
             return self.splat(self.constant(op.value, dtype_of(op.result.type)), prod(entry.width for entry in lanes))
         number = None if lanes else known_element(op.source, tile)
@@ -541,7 +541,7 @@ class Pieces:
         inner = [k for k, dim in enumerate(kept) if dim not in given]
         tile = Tile((0,) * len(kept), tuple(sizes), dropped=tuple(k for k in range(len(kept)) if k not in inner))
         moved = [replace(entry, dim=entry.dim - rank) for entry in lanes]
-        tile = self.tiles.piece(tile, index[rank:], *moved, is_free=FREE in op.attributes)
+        tile = self.tiles.at(op).piece(tile, index[rank:], *moved, is_free=FREE in op.attributes)
         made = Read.of(part, tile, type_, op.value)
         value = self.insert(made, name, op)
         if guard is not None:
@@ -566,7 +566,7 @@ class Pieces:
         if dtype_of(at.type) != dtype:
             at = self.insert(new.cast(at, dtype), f"{given.name}.at")
         left = iter(index[rank:])
-        tile = self.tiles.piece(op.subset, [0 if d == dim else next(left) for d in op.subset.kept])
+        tile = self.tiles.at(op).piece(op.subset, [0 if d == dim else next(left) for d in op.subset.kept])
         whole = op.subset
 
         def along(some: tuple[Dim, ...], every: tuple[Dim, ...]) -> tuple[Dim, ...]:

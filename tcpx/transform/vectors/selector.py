@@ -11,7 +11,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import dtype_of
 from tcpx.target import InstructionRow, LaneType, Target
 from tcpx.target.semantics import is_expression
-from tcpx.transform.vectors.accesses import PieceTiles
+from tcpx.transform.vectors.accesses import TilesOfPieces
 from tcpx.transform.vectors.literals import is_splat, lane_type
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.remarks import LaneRemarks
@@ -25,7 +25,7 @@ class Selector:
 
     def __init__(self, rewriter: Rewriter, func: FuncOp, target: Target) -> None:
         self.rewriter, self.func, self.target = rewriter, func, target
-        self.tiles = PieceTiles()
+        self.tiles = TilesOfPieces()
         self.remarks = LaneRemarks()
         self._pending: list[Operation] = []
 

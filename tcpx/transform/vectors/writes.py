@@ -17,7 +17,7 @@ def lower_write(pieces: Pieces, op: StYield | Write) -> bool:
         return False
     rows = pieces.rows_of_columns(value, op, op.subset)
     for start, vector in (rows or {}).items():
-        tile = pieces.tiles.piece(flattened(op.subset), start, Lanes(len(start) - 1, 1, lanes_of(vector.type)))
+        tile = pieces.tiles.at(op).piece(flattened(op.subset), start, Lanes(len(start) - 1, 1, lanes_of(vector.type)))
         if not is_empty(tile):
             *others, buffer = op.operands[1:]
             pieces.put(type(op)([vector, *others, pieces.flat(buffer)], [], {**op.attributes, "subset": tile}), op)
@@ -25,7 +25,7 @@ def lower_write(pieces: Pieces, op: StYield | Write) -> bool:
         return True
     for key in pieces.keys(value.type, width):
         lanes = [Lanes(len(key) - 1, 1, width)] if width > 1 else []
-        tile = pieces.tiles.piece(op.subset, pieces.start(key, width), *lanes)
+        tile = pieces.tiles.at(op).piece(op.subset, pieces.start(key, width), *lanes)
         if is_empty(tile):
             continue
         made: Operation = type(op)(
