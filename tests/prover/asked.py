@@ -31,7 +31,7 @@ from tcpx.payload.sizes.expressions import (
     make,
 )
 from tcpx.payload.sizes.predicates import Comparison, Predicate, Relation
-from tcpx.payload.sizes.questions import NO_NAMES, Names
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 
 Bound = Literal["lower", "upper", "divisor"]
 Answer = bool | int | None
@@ -73,7 +73,7 @@ class Question:
         asked = (self.asked.lhs, self.asked.rhs) if isinstance(self.asked, Comparison) else self.asked[1:]
         return [*asked, *(size for c in self.conditions for size in (c.lhs, c.rhs))]
 
-    def text(self, known: Names = NO_NAMES) -> str:
+    def text(self, known: KnownSymbols = NOTHING_KNOWN) -> str:
         """The question with letters for names. Raises UnknownAtomError."""
         letters = _Letters(known)
         match self.asked:
@@ -103,7 +103,7 @@ def is_as_decided(question: Question, answer: Answer, recorded: Answer) -> bool:
 class _Letters:
     """Letters for the atoms of sizes; of several instances of one name the first counts."""
 
-    def __init__(self, known: Names) -> None:
+    def __init__(self, known: KnownSymbols) -> None:
         self.definitions: list[str] = []
         self._known = known
         self._letters: dict[str, str] = {}

@@ -108,7 +108,6 @@ def remembering() -> Generator[Found]:
             _replace(patch, getattr(arithmetic, name), _extremum(getattr(arithmetic, name), kind))
         _replace(patch, substitution.substitute, _substitution(substitution.substitute))
         _replace(patch, substitution.simplify, _unchanged(substitution.simplify))
-        _replace(patch, substitution.with_facts, _unchanged(substitution.with_facts))
         for name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__neg__"):
             patch.setattr(Size, name, _arithmetic(getattr(Size, name)))
         _replace(patch, comparison.same_attribute, _same(comparison.same_attribute))
@@ -145,9 +144,9 @@ def _same(real: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _division(real: Callable[..., Dim], kind: type[FloorDiv | CeilDiv | Mod]) -> Callable[..., Dim]:
-    def make(a: Any, b: Any) -> Dim:
+    def make(a: Any, b: Any, *known: Any) -> Dim:
         lhs, rhs = before(as_dim(a)), before(as_dim(b))
-        made = real(a, b)
+        made = real(a, b, *known)
         return made if isinstance(lhs, int) and isinstance(rhs, int) else written(made, kind(lhs, rhs).size())
 
     return make
@@ -181,8 +180,8 @@ def _unchanged(real: Callable[..., Dim]) -> Callable[..., Dim]:
 
 
 def _substitution(real: Callable[..., Dim]) -> Callable[..., Dim]:
-    def substitute(d: Any, mapping: Mapping[Symbol | Var, Dim]) -> Dim:
-        made, was = real(d, mapping), before(as_dim(d))
+    def substitute(d: Any, mapping: Mapping[Symbol | Var, Dim], *known: Any) -> Dim:
+        made, was = real(d, mapping, *known), before(as_dim(d))
         values = {atom.text: before(value) for atom, value in mapping.items()}
         now = _rewritten(was, values)
         return made if made is d and now is was else written(made, now)

@@ -20,7 +20,7 @@ from tcpx.payload.sizes import bounds
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.expressions import Dim, Operand, as_dim
 from tcpx.payload.sizes.predicates import Comparison, Predicate, Relation
-from tcpx.payload.sizes.questions import NO_NAMES, Names
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tests.prover.asked import Bound, Question, UnknownAtomError
 
 FOLDER = Path(os.environ["TCPX_QUESTIONS"])
@@ -47,7 +47,7 @@ class _Depth:
     now = 0
 
 
-def _note(question: Question, known: Names = NO_NAMES) -> None:
+def _note(question: Question, known: KnownSymbols = NOTHING_KNOWN) -> None:
     try:
         text = question.text(known)
     except UnknownAtomError:
@@ -71,7 +71,7 @@ def _recording(real: Callable, note: Callable) -> Callable:
 
 
 def _comparing(op: Relation) -> Callable:
-    def note(a: Operand, b: Operand, known: Names = NO_NAMES) -> None:
+    def note(a: Operand, b: Operand, known: KnownSymbols = NOTHING_KNOWN) -> None:
         if not (isinstance(a, int) and isinstance(b, int)):
             _note(Question(Comparison(op, as_dim(a), as_dim(b))), known)
 
@@ -79,7 +79,7 @@ def _comparing(op: Relation) -> Callable:
 
 
 def _bounding(word: Bound) -> Callable:
-    def note(d: Operand, known: Names = NO_NAMES) -> None:
+    def note(d: Operand, known: KnownSymbols = NOTHING_KNOWN) -> None:
         if not isinstance(d, int):
             _note(Question((word, as_dim(d))), known)
 
