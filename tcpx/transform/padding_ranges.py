@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
@@ -55,9 +56,9 @@ def with_elements(piece: Piece, var: Var) -> Range:
 
 def without_padding(loop: Loop) -> Range | None:
     """The values of the variable of a loop for which no tile in it has padding; None if there are none."""
-    inner = {it.var for it in loop.walk() if isinstance(it, Loop) and it is not loop}
+    inner, known = {it.var for it in loop.walk() if isinstance(it, Loop) and it is not loop}, context_at(loop).names
     found = [
-        _positive(1 - upper_expression(amount, lambda v: v not in inner), loop.var)
+        _positive(1 - upper_expression(amount, lambda v: v not in inner, known), loop.var)
         for op in loop.walk()
         if (piece := padding_of(op)) is not None
         for amount in _amounts(piece, shape_of(op.results[0].type))

@@ -5,10 +5,12 @@ from collections.abc import Collection, Sequence
 from math import prod
 from typing import Final
 
+from tcpx.payload.contexts import context_at, context_of
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.memory import Alloc, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Symbol, is_equal, product, upper_expression
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import BufferType, TensorType, dtype_of, row_major, shape_of, ui8
 from tcpx.transform.bufferization.placement import Placement
@@ -18,9 +20,9 @@ STACK_LIMIT: Final = 16 * 1024
 """Bytes up to which a buffer of static size is put on the stack."""
 
 
-def buffer_type(type_: TensorType, space: str) -> BufferType:
+def buffer_type(type_: TensorType, space: str, known: KnownSymbols = NOTHING_KNOWN) -> BufferType:
     """The type of a contiguous buffer for a tensor, with bounds for dims that depend on loop variables."""
-    shape = tuple(upper_expression(d) for d in type_.shape)
+    shape = tuple(upper_expression(d, known=known) for d in type_.shape)
     return BufferType(shape, type_.dtype, row_major(shape), space)
 
 
@@ -32,9 +34,9 @@ def stride_symbols(name: str, count: int, taken: Collection[str]) -> list[Symbol
     return [Symbol(f"{base}_stride{k}") for k in range(count)]
 
 
-def local_buffer_type(type_: TensorType) -> BufferType:
+def local_buffer_type(type_: TensorType, known: KnownSymbols) -> BufferType:
     """The type of a buffer a kernel makes for itself: small static ones are on the stack, others in the workspace."""
-    planned = buffer_type(type_, "arena")
+    planned = buffer_type(type_, "arena", known)
     static = [d for d in planned.shape if isinstance(d, int)]
     is_small = len(static) == len(planned.shape) and prod(static) * type_.dtype.bytes <= STACK_LIMIT
     return BufferType(planned.shape, planned.dtype, planned.strides, "stack") if is_small else planned
@@ -83,7 +85,8 @@ class Buffers:
                 return made
             case _:
                 point = InsertPoint.before(before) if before is not None else InsertPoint.start(self.func.body)
-                made = Alloc.of(local_buffer_type(storage.type))
+                known = context_of(point.block).names
+                made = Alloc.of(local_buffer_type(storage.type, known))
                 inserted = rewriter.insert(made, point, f"{storage.name}.buf")
                 if storage.op is not None:
                     rewriter.set_schedule_location(inserted, storage.op)
@@ -116,13 +119,15 @@ class Buffers:
 
     def is_packed(self, place: Place, shape: Sequence[Dim]) -> bool:
         """Whether a value of this shape begins where its buffer does, and lies there without gaps."""
-        tile, held = place.tile, buffer_type(place.view.type, "arena").strides
+        view, tile = place.view, place.tile
+        known = context_at(view.op).names if view.op is not None else NOTHING_KNOWN
+        held = buffer_type(view.type, "arena", known).strides
         return (
             not place.memory.strided
             and not tile.dropped
             and tile.has_unit_strides
-            and all(is_equal(offset, 0) is True for offset in tile.offsets)
-            and all(is_equal(a, b) is True for a, b in zip(held, row_major(tuple(shape)), strict=True))
+            and all(is_equal(offset, 0, known) is True for offset in tile.offsets)
+            and all(is_equal(a, b, known) is True for a, b in zip(held, row_major(tuple(shape)), strict=True))
         )
 
     def packed(self, value: Value, before: Operation) -> Place:
@@ -140,8 +145,9 @@ class Buffers:
 
     def _own(self, name: str, type_: TensorType, before: Operation) -> Place:
         storage = Storage(name, type_, StorageKind.VALUE)
-        planned, strides = local_buffer_type(type_), row_major(type_.shape)
-        if any(is_equal(a, b) is not True for a, b in zip(planned.strides, strides, strict=True)):
+        known = context_at(before).names
+        planned, strides = local_buffer_type(type_, known), row_major(type_.shape)
+        if any(is_equal(a, b, known) is not True for a, b in zip(planned.strides, strides, strict=True)):
             planned = BufferType(planned.shape, planned.dtype, strides, "arena")
         made = self.rewriter.insert(Alloc.of(planned), InsertPoint.before(before), storage.name)
         self._allocations.append(made)
