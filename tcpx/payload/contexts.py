@@ -19,7 +19,12 @@ REMEMBERED: Final = 2**10
 
 def context_at(op: Operation) -> Context:
     """What holds where an operation stands."""
-    branches = tuple(_branches(op))
+    return context_of(op.parent) if op.parent is not None else EMPTY
+
+
+def context_of(block: Block) -> Context:
+    """What holds in a block."""
+    branches = tuple(_branches(block))
     return _context(branches) if branches else EMPTY
 
 
@@ -57,27 +62,17 @@ def variables_around(op: Operation) -> list[Var]:
 
 def context_in(conditional: Operation, region: int) -> Context:
     """What holds in one region of a conditional."""
-    held = conditional.attributes.get("predicate")
-    own = [_Branch(held, region)] if isinstance(held, Predicate) else []
-    return _context((*own, *_branches(conditional)))
-
-
-def context_of(block: Block) -> Context:
-    """What holds in a block."""
-    around = block.parent
-    if around is None:
-        return EMPTY
-    number = next(k for k, region in enumerate(around.regions) if region is block)
-    return context_in(around, number)
+    return context_of(conditional.regions[region])
 
 
 def _branch_conditions(op: Operation) -> Iterator[Predicate]:
-    return (held for branch in _branches(op) if (held := branch.condition) is not None)
+    branches = _branches(op.parent) if op.parent is not None else ()
+    return (held for branch in branches if (held := branch.condition) is not None)
 
 
 class _Branch:
-    """A region of a conditional, by the very predicate it has: predicates of equal texts may know other things of their
-    symbols."""
+    """A region of a conditional, by the very predicate it has: in predicates of equal texts, two functions may declare a
+    symbol of one name differently."""
 
     __slots__ = ("predicate", "region")
 
@@ -97,16 +92,16 @@ class _Branch:
         return self.predicate if self.region == 0 else self.predicate.negate()
 
 
-def _branches(op: Operation) -> Iterator[_Branch]:
-    """The branches around an operation, innermost first, and what its function demands."""
-    inner = op
-    for outer in op.ancestors():
+def _branches(block: Block) -> Iterator[_Branch]:
+    """The branches around a place in a block, innermost first, and what its function demands."""
+    inner: Block | None = block
+    while inner is not None and (outer := inner.parent) is not None:
         held = outer.attributes.get("predicate")
         if isinstance(held, Predicate):
-            yield from (_Branch(held, k) for k, block in enumerate(outer.regions) if block is inner.parent)
+            yield from (_Branch(held, k) for k, region in enumerate(outer.regions) if region is inner)
         elif isinstance(outer, FuncOp):
-            yield from (_Branch(held, 0) for held in outer.demands)
-        inner = outer
+            yield from (_Branch(demand, 0) for demand in outer.demands)
+        inner = outer.parent
 
 
 @lru_cache(maxsize=REMEMBERED)

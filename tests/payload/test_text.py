@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcpx.payload.builder import Builder, tensor
+from tcpx.payload.contexts import context_at
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Attribute, Block, Module, Operation, operation_classes
 from tcpx.payload.ops.exponential import Exp
@@ -35,7 +36,7 @@ from tcpx.payload.sizes.predicates import Comparison, Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.parser import load, parse
 from tcpx.payload.text.printer import print_operation
-from tcpx.payload.types import SCALARS, TensorType, bf16, f32
+from tcpx.payload.types import SCALARS, TensorType, bf16, f32, shape_of
 from tests.comparison import structurally_equal
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -160,10 +161,11 @@ def test_branches_know_their_predicate() -> None:
           tcp.return
         }"""
     )
-    sizes = {name: named(module, name).result.type for name in ("small", "bound", "large")}
-    limits = {
-        k: (lower_bound(t.shape[0]), upper_bound(t.shape[0])) for k, t in sizes.items() if isinstance(t, TensorType)
-    }
+    limits = dict[str, tuple[int | None, int | None]]()
+    for name in ("small", "bound", "large"):
+        op = named(module, name)
+        (size,) = shape_of(op.result.type)
+        limits[name] = context_at(op).lower_bound(size), context_at(op).upper_bound(size)
     assert limits == {"small": (1, 7), "bound": (0, 6), "large": (8, 100)}
 
 
