@@ -71,8 +71,8 @@ def _branch_conditions(op: Operation) -> Iterator[Predicate]:
 
 
 class _Branch:
-    """A region of a conditional, by the very predicate it has: in predicates of equal texts, two functions may declare a
-    symbol of one name differently."""
+    """A region of a conditional, by the very predicate it has: in predicates of equal texts, two functions may declare
+    a symbol of one name differently."""
 
     __slots__ = ("predicate", "region")
 

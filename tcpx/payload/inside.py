@@ -80,20 +80,20 @@ def _missing(
     here = context_at(op)
     if all(any(map(here.holds, need)) for need in _needs(places, here.holds)):
         return (), here
-    running = _in_iterations(op, idle)
-    places = Places(*(substitute(size, running) for size in places))
+    running = _in_iterations(op, idle, here)
+    places = Places(*(substitute(size, running, here.names) for size in places))
     used = context_if(op, _where_it_is_used(op, tile.sizes[dim], idle)).substitute(running)
     return [need[0] for need in _needs(places, used.holds) if not any(map(used.holds, need))], used
 
 
-def _in_iterations(op: OnSubset, idle: Loop | None) -> Substitution:
-    """The variables of the loops round an operation, but for one that may be `idle`, as they are where these have an
-    iteration."""
-    found: dict[Symbol | Var, Dim] = {}
+def _in_iterations(op: OnSubset, idle: Loop | None, here: Context) -> Substitution:
+    """The variables of the loops around an operation, but for one that may be `idle`, as they are where these have an
+    iteration, and the symbols, of which more may be known there."""
+    found: dict[Symbol | Var, Dim] = {**here.symbols()}
     for var in reversed(_running(op, idle)):
-        lower, upper, step = (substitute(d, found) for d in (var.lower, var.upper, var.step))
+        lower, upper, step = (substitute(d, found, here.names) for d in (var.lower, var.upper, var.step))
         last = where_positive(upper) if lower == 0 else upper
-        is_once = is_less_equal(last - lower, step) is True
+        is_once = is_less_equal(last - lower, step, here.names) is True
         found[var] = lower if is_once else Var(var.name, lower, last, step).size()
     return found
 

@@ -37,7 +37,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.sizes.arithmetic import Comparisons
 from tcpx.payload.sizes.context import EMPTY, Context
 from tcpx.payload.sizes.expressions import total
-from tcpx.payload.sizes.questions import KnownSymbols
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.sizes.samples import samples
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType, row_major
@@ -283,6 +283,6 @@ def size_in_bytes(type_: BufferType, known: KnownSymbols) -> Dim:
     return maximum(0, last, known=known) * type_.dtype.bytes
 
 
-def pitch(size: Dim, known: KnownSymbols) -> Dim:
+def pitch(size: Dim, known: KnownSymbols = NOTHING_KNOWN) -> Dim:
     """Bytes from the start of a buffer to that of the next: an odd number of cache lines, so never one of pages."""
     return align_up(size + ALIGNMENT, 2 * ALIGNMENT, known) - ALIGNMENT
