@@ -89,7 +89,8 @@ class Atom:
 
 @frozen_as_compared_by_base
 class Symbol(Atom):
-    """A named run-time size. Facts (inclusive `lower`, `upper`, `multiple_of`) belong to the instance."""
+    """A named run-time size, as its function declares it: `lower`, `upper` (inclusive) and `multiple_of`. What a branch
+    says of it stands in a context, never in another instance."""
 
     name: str
     lower: int = 0

@@ -22,7 +22,7 @@ Question = tuple[Expression, tuple[Definition, ...]]
 
 
 KnownSymbols = Mapping[str, Symbol]
-"""What is known of symbols, by name, where it is more than a size says of them."""
+"""What is known of symbols, by name, where it is more than their function declares."""
 NOTHING_KNOWN: Final[KnownSymbols] = {}
 
 
