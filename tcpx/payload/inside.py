@@ -83,7 +83,7 @@ def _missing(
     running = _in_iterations(op, idle, here)
     places = Places(*(substitute(size, running, here.names) for size in places))
     used = context_if(op, _where_it_is_used(op, tile.sizes[dim], idle)).substitute(running)
-    return [need[0] for need in _needs(places, used.holds) if not any(map(used.holds, need))], used
+    return [need[0] for need in _needs(places, used.holds) if not any(map(used.holds_in_cases, need))], used
 
 
 def _in_iterations(op: OnSubset, idle: Loop | None, here: Context) -> Substitution:

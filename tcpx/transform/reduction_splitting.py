@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from math import prod
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import IndexingMap, dims, from_first
 from tcpx.payload.interfaces import Box, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximum, minimum, mod
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, maximum, minimum
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.tree import Tree
@@ -32,7 +34,7 @@ def split_into_parts(
     """A loop over `parts` equal ranges of a reduction dim, each reduced by `op` from the neutral element on, and the
     operation that combines the partial results. A dim that is shorter leaves the last ranges empty."""
     at, extent = _place(op, dim), op.size_of(dim)
-    slices = [_slices(parts, shape_of(r.type), _gap(r) if parallel else 0) for r in op.results]
+    slices = [_slices(parts, shape_of(r.type), _gap(r, context_at(op)) if parallel else 0) for r in op.results]
     firsts = [
         rewriter.insert(new.empty(TensorType(whole, dtype)), InsertPoint.before(op), f"{source_name(op)}.out").result
         for (whole, _, _), dtype in zip(slices, op.acc_types, strict=True)
@@ -52,14 +54,14 @@ def split_into_parts(
     return loop, _combine(rewriter, op, partial, operands, 0)
 
 
-def _gap(result: Value) -> int:
+def _gap(result: Value, here: Context) -> int:
     """Rows between what two parts give for a result, so that no cache line holds elements of both: threads that write
     to one line wait for each other."""
     line = ALIGNMENT // dtype_of(result.type).bytes
     shape = shape_of(result.type)
     row = prod(d for d in shape[1:] if isinstance(d, int)) if all(isinstance(d, int) for d in shape[1:]) else 1
     whole = shape[0] * row if shape else 1
-    return 0 if is_equal(mod(whole, line), 0) is True else -(-line // max(1, row))
+    return 0 if here.is_equal(here.mod(whole, line), 0) is True else -(-line // max(1, row))
 
 
 def _slices(parts: int, shape: Sequence[Dim], gap: int) -> tuple[tuple[Dim, ...], Tile, Tile]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tcpx.payload.contexts import context_at
+from tcpx.payload.contexts import are_equal_at, context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_name
 from tcpx.payload.interfaces import Box, Structured, Tileable, pads_freely
@@ -10,7 +10,7 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, maximum, minimum
-from tcpx.payload.sizes.bounds import is_equal, is_less_equal
+from tcpx.payload.sizes.bounds import is_less_equal
 from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.indices import Indices
@@ -163,7 +163,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     """
     iterators, actual = op.iterators(), op.extents()
     padded = Box.at_origin([sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)])
-    grown = [k for k, (a, b) in enumerate(zip(padded.sizes, actual, strict=True)) if is_equal(a, b) is not True]
+    grown = [k for k, (a, b) in enumerate(zip(padded.sizes, actual, strict=True)) if not are_equal_at(op, a, b)]
     if not grown:
         return op
     if not Padding(op).pads_operands:
@@ -259,7 +259,7 @@ def pad_value_to(
 ) -> Value:
     """`value` padded to `shape`; itself if it has that shape. `free`: the contents of the padding do not matter."""
     have = shape_of(value.type)
-    if all(is_equal(a, b) is True for a, b in zip(have, shape, strict=True)):
+    if all(are_equal_at(at, a, b) for a, b in zip(have, shape, strict=True)):
         return value
     if fill is None:
         raise at.error(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import Operation, Value
@@ -13,10 +14,6 @@ from tcpx.payload.sizes import (
     Dim,
     Size,
     Var,
-    floordiv,
-    is_equal,
-    maximum,
-    minimum,
     to_text,
     variables,
 )
@@ -168,13 +165,13 @@ def _compares(op: Structured) -> bool:
 
 
 def _cut(ctx: TransformContext, op: Structured, loop: Loop, reason: Condition | Padding) -> None:
-    var = loop.var
+    var, known = loop.var, context_at(loop)
     lower, upper = var.lower, var.upper
     if reason.start is not None:
-        lower += floordiv(maximum(0, reason.start - lower), var.step) * var.step
+        lower += known.floordiv(known.not_negative(reason.start - lower), var.step) * var.step
     if reason.end is not None:
-        upper = maximum(lower, minimum(upper, reason.end))
-    if is_equal(lower, var.lower) is True and is_equal(upper, var.upper) is True:
+        upper = known.maximum(lower, known.minimum(upper, reason.end))
+    if known.is_equal(lower, var.lower) is True and known.is_equal(upper, var.upper) is True:
         raise ctx.fail(
             f"{loop.name} ends where it may hold last already",
             op=op,
@@ -190,7 +187,7 @@ def _paddings(op: Structured, loop: Loop) -> Iterator[Padding]:
     for value in op.inputs:
         made, piece = value.defining_op, padding_of(value.defining_op)
         if isinstance(made, Tileable) and (rest := ViewLike(made).rest) is not None and piece is not None:
-            found = with_elements(piece, loop.var)
+            found = with_elements(piece, loop.var, context_at(loop).names)
             if found != ALL:
                 yield Padding(made, float(rest), found.start, found.end)
 

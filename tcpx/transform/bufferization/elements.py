@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Iterator, Position, Structured
 from tcpx.payload.ir import Operation, Range, Value
@@ -12,6 +13,7 @@ from tcpx.payload.ops.vector import Gather, Read, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.indices import Indices
 from tcpx.payload.traits.lanes import Lanes
@@ -391,12 +393,12 @@ class ElementLoops:
     def fill_padding(self, op: Operation, place: Place, inside: Tile, spacing: Sequence[int], rest: float) -> None:
         """Write `rest` where a padding does not show its operand, which is `inside`: for each dim the strips beside and
         between its elements along it, where it is along the dims before."""
-        outer = shape_of(op.result.type)
+        outer, known = shape_of(op.result.type), context_at(op).names
         whole = Tile.full(outer)
         for dim, (size, extent) in enumerate(zip(inside.sizes, outer, strict=True)):
-            if is_equal(size, extent) is True:
+            if is_equal(size, extent, known) is True:
                 continue
-            for offset, count, stride in _strips(inside.offsets[dim], size, spacing[dim], extent):
+            for offset, count, stride in _strips(inside.offsets[dim], size, spacing[dim], extent, known):
                 offsets = (*inside.offsets[:dim], offset, *whole.offsets[dim + 1 :])
                 sizes = (*inside.sizes[:dim], count, *outer[dim + 1 :])
                 strides = (*inside.strides[:dim], stride, *whole.strides[dim + 1 :])
@@ -423,15 +425,15 @@ class ElementLoops:
         self._continue(op, write)
 
 
-def _strips(first: Dim, size: Dim, spacing: int, extent: Dim) -> Iterable[tuple[Dim, Dim, Dim]]:
+def _strips(first: Dim, size: Dim, spacing: int, extent: Dim, known: KnownSymbols) -> Iterable[tuple[Dim, Dim, Dim]]:
     """The ranges of a dim, each by offset, size and stride, where `size` elements from `first` on, `spacing` apart, are
     not."""
     if first != 0:
         yield 0, first, 1
     for gap in range(1, spacing):
-        yield first + gap, maximum(0, size - 1), spacing
-    end = first + (size if spacing == 1 else maximum(0, size * spacing - (spacing - 1)))
-    if is_equal(end, extent) is not True:
+        yield first + gap, maximum(0, size - 1, known=known), spacing
+    end = first + (size if spacing == 1 else maximum(0, size * spacing - (spacing - 1), known=known))
+    if is_equal(end, extent, known) is not True:
         yield end, extent - end, 1
 
 

@@ -273,5 +273,5 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             op=op,
             required="a size that is a number now",
             found=to_text(size),
-            fix="tail: none" if upper_bound(size) is None else None,
+            fix="tail: none" if upper_bound(size, context_at(op).names) is None else None,
         )
