@@ -10,7 +10,7 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, to_text, variables
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text, variables
 from tcpx.payload.sizes.bounds import is_less_equal
 from tcpx.payload.sizes.predicates import Comparison, Predicate
 from tcpx.payload.subsets import Tile, compose
@@ -136,7 +136,7 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
         if not _may_have_none(loop):  # an inner loop may have none once the iterations of an outer one are raised
             continue
         var = loop.var
-        new = Var(var.name, var.lower, maximum(var.upper, var.lower + 1), var.step)
+        new = Var(var.name, var.lower, context_at(loop).maximum(var.upper, var.lower + 1), var.step)
         sizes: dict[Symbol | Var, Dim] = {var: Size.of(new)}
         rewriter.set_attribute(loop, "var", new)
         rewriter.substitute(loop.body.ops, sizes)

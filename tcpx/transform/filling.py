@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tcpx.payload.contexts import are_equal_at, context_at
+from tcpx.payload.contexts import are_equal_at, context_at, context_of
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Tileable
@@ -267,7 +267,7 @@ def _stored_tile(
     tile = current.source
     for view in current.views:
         tile = ctx.rewriter.clone(view, InsertPoint(block, len(block.ops)), renamed).results[0]
-    if not subset.is_full(shape_of(tile.type)):
+    if not subset.is_full(shape_of(tile.type), context_of(block).names):
         tile = made(Materialize.of(tile, subset))
     rest = ViewLike(current.pad).rest if current.pad is not None else None
     if current.pad is not None and rest is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from tcpx.payload.contexts import are_equal_at
+from tcpx.payload.contexts import are_equal_at, context_at
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols, map_text
 from tcpx.payload.interfaces import Box, IteratorKind, Structured
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
@@ -220,7 +220,12 @@ def _whole_of(values: Sequence[Value], dim: int) -> Value | None:
         read = value.defining_op.operands[piece.operand]
         source = source or read
         wanted = Tile(tuple(end if k == dim else 0 for k in range(len(shape))), shape)
-        if source is not read or piece.tile != wanted or piece.permutes or not piece.fills(shape):
+        if (
+            source is not read
+            or piece.tile != wanted
+            or piece.permutes
+            or not piece.fills(shape, context_at(value.defining_op).names)
+        ):
             return None
         end = end + shape[dim]
     at = values[0].defining_op

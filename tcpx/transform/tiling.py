@@ -95,7 +95,7 @@ def read_inputs(rewriter: Rewriter, op: Tileable, box: Box, body: Block) -> list
     operands: list[Value] = []
     for index, value in enumerate(op.inputs):
         tile, point = op.operand_tile(index, box), InsertPoint(body, len(body.ops))
-        if reduces and _repeats(value.defining_op) and not tile.is_full(shape_of(value.type)):
+        if reduces and _repeats(value.defining_op) and not tile.is_full(shape_of(value.type), context_at(op).names):
             operands.append(rewriter.insert(Materialize.of(value, tile), point, f"{value.name.split('.')[0]}.t").result)
         else:
             operands.append(read_subset(rewriter, value, tile, point))
@@ -179,7 +179,11 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
         fill = Padding(op).pad_value(index, reduced)
         shape = op.operand_tile(index, padded).shape
         part = op.operand_tile(index, Box.at_origin(actual))
-        read = value if part.is_full(shape_of(value.type)) else read_subset(rewriter, value, part, op)
+        read = (
+            value
+            if part.is_full(shape_of(value.type), context_at(op).names)
+            else read_subset(rewriter, value, part, op)
+        )
         operands.append(pad_value_to(rewriter, read, shape, fill, not reduced and pads_freely(op, index), op))
     for k, value in enumerate(op.inits):
         operands.append(
@@ -196,7 +200,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     kept: list[Value] = []
     for old, wide in zip(op.results, made.results, strict=True):
         part = Tile.full(shape_of(old.type))
-        if part.is_full(shape_of(wide.type)):
+        if part.is_full(shape_of(wide.type), context_at(op).names):
             kept.append(wide)
         else:
             read = Materialize.of(wide, part)

@@ -23,7 +23,6 @@ from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.scan import Scan
 from tcpx.payload.traits.view import ViewLike
-from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
@@ -217,11 +216,11 @@ def _changed(loop: Loop, reason: Condition | Padding) -> Operation | None:
     for op in loop.body.ops:
         if isinstance(op, StYield):
             kept = states.get(op.value)
-            if kept != Kept(op.destination) or not op.subset.is_full(shape_of(op.destination.type)):
+            if kept != Kept(op.destination) or not op.is_of_all:
                 return op.value.defining_op or op
         elif isinstance(op, Materialize):
             held = states.get(op.source)
-            whole = isinstance(held, float) or op.subset.is_full(shape_of(op.source.type))
+            whole = isinstance(held, float) or op.is_of_all
             states[op.result] = held if whole and not op.subset.dropped else None
         elif op is reason.op and isinstance(reason, Padding):
             states[op.results[0]] = reason.number

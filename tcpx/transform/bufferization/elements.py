@@ -11,7 +11,7 @@ from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.memory import At
 from tcpx.payload.ops.vector import Gather, Read, Write
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
+from tcpx.payload.sizes import Dim, Size, Symbol, floordiv, is_equal, maximum, mod, product, substitute
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
@@ -156,7 +156,7 @@ class ElementLoops:
         outer, anchor = nest.block, None
         for first, last in ((begin, whole), (whole, end)):
             at = nest.enter_range(turns.dim, (first, last), turns.width)
-            count = turns.width if last is whole else minimum(turns.width, end - at)
+            count = turns.width if last is whole else context_at(op).minimum(turns.width, end - at)
             index[dim_symbol(turns.dim)] = at
             nest.lanes = turns.dim, Strip(at, count, 1, turns.width)
             vectors = turns.on_lanes(nest.build, self._arguments(op, nest, index, turns.inputs))
@@ -205,7 +205,7 @@ class ElementLoops:
         for first, last in ((begin, whole), (whole, end)):
             at, held = nest.enter_carrying(dim, (first, last), lanes, width)
             index[dim_symbol(dim)] = at
-            nest.lanes = dim, Strip(at, width if last is whole else minimum(width, end - at), 1, width)
+            nest.lanes = dim, Strip(at, width if last is whole else context_at(op).minimum(width, end - at), 1, width)
             args = [nest.on_lanes(value) for value in self._arguments(op, nest, index)]
             count = len(nest.made)
             made = op.elements(nest.build, args, held)
@@ -241,7 +241,7 @@ class ElementLoops:
                 found=f"lanes along `{dim}`",
             )
         first = nest.enter(dim, extent, lanes[1])
-        nest.lanes = dim, Strip(first, minimum(lanes[1], extent - first), 1, lanes[1])
+        nest.lanes = dim, Strip(first, context_at(op).minimum(lanes[1], extent - first), 1, lanes[1])
         return first
 
     def _ragged(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Range | None:
@@ -253,7 +253,8 @@ class ElementLoops:
         for k in (bounds.first, bounds.end):
             element = self._operand(nest, op.inputs[k], tuple(substitute(e, index) for e in op.maps()[k]))
             ends.append(nest.bind(dim, element, value_range(op.inputs[k]) or (0, extent + 1)) - bounds.origin)
-        return maximum(0, ends[0]), minimum(extent, ends[1])
+        here = context_at(op)
+        return here.maximum(0, ends[0]), here.minimum(extent, ends[1])
 
     def _begin_updating(self, op: Structured, numbers: Sequence[int]) -> None:
         """Let results of which iterations change elements in memory be what they are before."""
