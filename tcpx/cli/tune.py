@@ -231,7 +231,7 @@ def _seconds(word: str) -> float:
 TUNE = Subcommand(
     name="tune",
     summary="search the knobs of a schedule by measuring",
-    description="Try values for the knobs of a schedule, each compiled and run in a process of its own, checked\n"
+    description="Try values for the knobs of a schedule, each compiled, run in a process of its own, checked\n"
     "against the reference evaluator, and timed beside the fastest so far. All go into the ledger.\n\n"
     "With --by-kernel: measure what part of the time each function has that the payload calls, such as the layers of\n"
     "a model, and each loop nest of its own; tune each by itself, at the sizes and with the constants of its calls;\n"

@@ -11,7 +11,7 @@ executor         where candidates are tried: evaluation on this machine, dask_ex
 dask_workers     the workers of a cluster with one kind of processor, some of which die
 interrupts       Ctrl-C
 evaluation       candidates compiled in parallel, checked, timed alone
-slots            where candidates live: a server each, which forks for every candidate
+slots            where candidates live: a server each, which forks for every kernel
 candidate_server, trial, problem   what happens in these processes
 duel, statistics, importance   timing beside the incumbent, and what it says
 final_comparison, roof         the winner beside what there was before, and beside the limit of the machine

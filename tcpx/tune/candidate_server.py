@@ -1,13 +1,14 @@
-"""The process that tries candidates, each in a fork of its own: python -m tcpx.tune.candidate_server PROBLEM
+"""The process that tries candidates, one after the other: python -m tcpx.tune.candidate_server PROBLEM
 
-It reads the problem once. At `begin` and `load` it forks; the child answers until `end`, or until it dies, which the
-server then says in its place. Requests and replies are those of `tcpx/measure/protocol.py`:
+It reads the problem once, and runs the schedule and the compiler itself: what it computes for one candidate is there
+for those to come. A kernel runs in a fork of the server: at `check` and `load` it forks, and the child answers until
+`end`, or until it dies, which the server then says in its place. Requests and replies are those of
+`tcpx/measure/protocol.py`:
 
     {"do": "describe"}                          {"ok": {"pid": ..}}
-    {"do": "warm", "params": {..}}              {"ok": {}}: run the schedule once, so that forks find caches filled
     {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C", "costs": [..]}}; null: no schedule
+    {"do": "build"}                             {"ok": {"seconds": .., "library": path}}
     {"do": "load", "params": {..}}              {"ok": {}}: compiled, or taken from the build cache
-    {"do": "build"}                             {"ok": {"seconds": ..}}
     {"do": "check"}                             {"ok": {}}: the results are right
     {"do": "run", "example": 0, "shortest": s}  {"ok": {"seconds": .., "waited": ..}}
     {"do": "end"}                               {"ok": {}}
@@ -33,8 +34,6 @@ from tcpx.tune.problem import Problem
 from tcpx.tune.trial import Trial
 from tcpx.tune.verdicts import Verdict, crash_reason
 
-OUT_OF_MEMORY: Final = 9
-"""The exit status of a child that got no memory."""
 FOR_WANT_OF_MEMORY: Final = (signal.SIGSEGV, signal.SIGABRT)
 """How code ends that gets no memory and does not look."""
 CHUNK: Final = 1 << 16
@@ -48,15 +47,23 @@ def main() -> None:
     problem = Problem.read(Path(sys.argv[1]))
     for plugin in problem.plugins:
         import_module(plugin)
+    gc.disable()
+    trial = Trial(problem)
     while True:
         request = _read()
         match request["do"]:
-            case "begin" | "load":
-                _say(replies, _forked(problem, request, replies))
-            case "warm":
-                Trial(problem).answer({**request, "do": "begin"})
-                gc.freeze()  # forks do not copy the pages of what is there by now
-                _say(replies, {})
+            case "begin":
+                trial = Trial(problem)
+                gc.collect()
+                gc.freeze()  # what is there by now is neither looked through again nor copied by forks
+                _limit_memory(problem.memory)
+                _say(replies, _answered(trial, request))
+            case "build":
+                _say(replies, _answered(trial, request))
+            case "check":
+                _say(replies, _forked(trial, request, replies))
+            case "load":
+                _say(replies, _forked(Trial(problem), request, replies))
             case "describe":
                 _say(replies, {"pid": os.getpid()})
             case _:
@@ -65,45 +72,48 @@ def main() -> None:
                     return
 
 
-def _forked(problem: Problem, request: dict[str, Any], replies: int) -> dict[str, Any]:
+def _answered(trial: Trial, request: dict[str, Any]) -> dict[str, Any]:
+    """The reply to a request, whatever happens."""
+    try:
+        return trial.answer(request)
+    except MemoryError:
+        pass  # what was taken is given back before anything is said
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises is a verdict on the candidate
+        return {"verdict": Verdict.CRASHED.value, "reason": crash_reason(error)}
+    limit = trial.problem.memory >> 20
+    return {"verdict": Verdict.CRASHED.value, "reason": f"out of memory: more than {limit} MiB"}
+
+
+def _forked(trial: Trial, request: dict[str, Any], replies: int) -> dict[str, Any]:
     """Let a child answer; how it ended."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
             end_with_parent()
-            status = _answer(problem, request, replies)
+            _answer(trial, request, replies)
+            status = 0
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code == 0:
         return {}
-    if code == OUT_OF_MEMORY:
-        return {"verdict": "crashed", "reason": f"out of memory: more than {problem.memory >> 20} MiB"}
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-    limit = (
-        f", maybe for want of memory: the limit is {problem.memory >> 20} MiB" if -code in FOR_WANT_OF_MEMORY else ""
-    )
-    return {"verdict": "crashed", "reason": f"{how}{limit}"}
+    limit = trial.problem.memory >> 20
+    maybe = f", maybe for want of memory: the limit is {limit} MiB" if -code in FOR_WANT_OF_MEMORY else ""
+    return {"verdict": Verdict.CRASHED.value, "reason": f"{how}{maybe}"}
 
 
-def _answer(problem: Problem, request: dict[str, Any], replies: int) -> int:
-    """In the child: answer until `end`; the exit status."""
-    gc.disable()  # it ends before garbage matters
-    _limit_memory(problem.memory)
-    trial = Trial(problem)
+def _answer(trial: Trial, request: dict[str, Any], replies: int) -> None:
+    """In the child: answer until `end`, or until the candidate cannot go on."""
+    _limit_memory(trial.problem.memory)
     while request["do"] != "end":
-        try:
-            reply = trial.answer(request)
-        except MemoryError:
-            return OUT_OF_MEMORY
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is a verdict on the candidate
-            _say(replies, {"verdict": Verdict.CRASHED.value, "reason": crash_reason(error)})
-            return 0
+        reply = _answered(trial, request)
         _say(replies, reply)
+        if reply.get("verdict") == Verdict.CRASHED.value:
+            return
         request = _read()
-    return 0
 
 
 def _limit_memory(allowed: int) -> None:

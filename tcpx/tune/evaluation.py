@@ -132,10 +132,7 @@ class Evaluator:
 
     def _built(self, candidate: Candidate, slot: Slot) -> Candidate:
         """Up to the point where it can be timed; with its verdict where that does not come."""
-        known = self.incumbent
         try:
-            if known is not None:
-                slot.warm(known.params)
             begun = slot.begin(candidate.number, candidate.params)
             c_hash, expected = begun.c_hash, self._expected(begun)
             candidate = replace(candidate, c_hash=c_hash, estimate=expected.seconds)
@@ -178,8 +175,6 @@ class Evaluator:
 
     def _estimated(self, params: Mapping[str, Value], slot: Slot) -> float | None:
         try:
-            if self.incumbent is not None:
-                slot.warm(self.incumbent.params)
             return self._expected(slot.begin(NOBODY, params)).seconds
         except TrialError:
             return None

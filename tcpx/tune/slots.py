@@ -17,7 +17,6 @@ START_SECONDS: Final = 60.0
 NOBODY: Final = -1
 """The number of what is no candidate."""
 DOING: Final = {
-    "warm": "the schedule",
     "begin": "the schedule",
     "load": "the schedule or the C compiler",
     "build": "the C compiler",
@@ -80,7 +79,6 @@ class Slot:
     """The number of the candidate that lives here."""
     library: Path | None = None
     _server: PeerProcess | None = field(default=None)
-    _is_warm: bool = False
     _is_abandoned: bool = False
 
     def begin(self, number: int, params: Mapping[str, Value] | None) -> Begun:
@@ -97,14 +95,6 @@ class Slot:
         self.holds = number
         held = None if params is None else dict(params)
         self._ask("load", self.limits.schedule + self.limits.build, params=held)
-
-    def warm(self, params: Mapping[str, Value]) -> None:
-        """Let the server run the schedule once itself, with params that are known to go well: what it computes on the
-        way is there for all candidates to come. Raises TrialError."""
-        if not self._is_warm:
-            self.clear()
-            self._ask("warm", self.limits.schedule, params=dict(params))
-            self._is_warm = True
 
     def build(self) -> float:
         """Compile the candidate; the seconds it took. Raises TrialError."""
@@ -154,7 +144,7 @@ class Slot:
     def _drop(self) -> None:
         if self._server is not None:
             self._server.close()
-        self._server, self._is_warm = None, False
+        self._server = None
 
     def _require_wanted(self) -> None:
         if self._is_abandoned:

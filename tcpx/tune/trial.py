@@ -1,4 +1,4 @@
-"""One candidate in its own process: from values of the knobs to a kernel that is right, and how long it takes."""
+"""One candidate in a server and its fork: from values of the knobs to a kernel that is right, and how long it takes."""
 
 from __future__ import annotations
 
@@ -93,15 +93,19 @@ class Trial:
             raise ValueError("required a candidate that began, found none")
         started = perf_counter()
         try:
-            self.kernel = self.draft.build()
+            library = self.draft.compile()
         except tcpx.CompileError as error:
             return _verdict(Verdict.COMPILE_FAILED, error.diagnostic)
-        return {"seconds": perf_counter() - started, "library": str(self.kernel.library_path)}
+        return {"seconds": perf_counter() - started, "library": str(library)}
 
     def _check(self) -> dict[str, Any]:
+        try:
+            kernel = self._kernel()
+        except tcpx.CompileError as error:
+            return _verdict(Verdict.COMPILE_FAILED, error.diagnostic)
         os.sched_setaffinity(0, self.problem.cpus)
         for example in self.problem.examples:
-            bound = BoundExample(self._kernel(), example)
+            bound = BoundExample(kernel, example)
             wrong = bound.what_is_wrong()
             if wrong is not None:
                 return {"verdict": Verdict.WRONG_RESULT.value, "reason": wrong}
@@ -122,9 +126,11 @@ class Trial:
         return {"seconds": seconds, "waited": waited}
 
     def _kernel(self) -> tcpx.Kernel:
-        if self.kernel is None:
+        if self.kernel is not None:
+            return self.kernel
+        if self.draft is None:
             raise ValueError("required a candidate that is built, found none")
-        return self.kernel
+        return self.draft.build()
 
 
 def _refused(error: tcpx.TcpxError) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from tcpx.tune.slots import Limits
 from tcpx.tune.study import Study
 from tcpx.tune.study_folder import study_folder
 from tcpx.tune.verdicts import Comparison, Verdict
+from tests.emit_c.test_driver import fake_compiler
 from tests.tune.planting import CRASH, HANG, HUNGRY, REFUSED, WRONG, planting_compiler
 
 PAYLOAD = """\
@@ -124,6 +125,51 @@ def test_planted_faults_never_win_and_are_named(tune: Tune, tmp_path: Path, monk
     assert "the limit is 1024 MiB" in reasons[7]
     assert study.best is not None
     assert study.best.point["s.step"] in (1, 4)
+
+
+FAULTY_STEPS = """\
+import os
+from tcpx.tune import trial
+
+drafted = trial.draft
+
+def draft(module, **given):
+    (step,) = given["params"].values()
+    match step:
+        case 3:
+            os.abort()
+        case 5:
+            bytearray(1 << 45)
+        case 6:
+            raise ValueError("planted")
+    return drafted(module, **given)
+
+trial.draft = draft
+"""
+
+
+def test_a_schedule_that_ends_its_process_is_a_verdict(
+    tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "faulty_steps.py").write_text(FAULTY_STEPS, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    study = tune(plugins=["faulty_steps"], memory=1 << 30)
+    crashed = dict.fromkeys((3, 5, 6), Verdict.CRASHED)
+    assert verdicts(study) == {**dict.fromkeys((4, 1, 7, 8), Verdict.OK), **crashed}
+    reasons = {candidate.point["s.step"]: candidate.reason for candidate in study.candidates}
+    assert reasons[3].startswith("the schedule: signal SIGABRT")
+    assert reasons[5] == "out of memory: more than 1024 MiB"
+    assert "planted" in reasons[6]
+
+
+def test_each_c_is_compiled_once(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    compiler = fake_compiler(tmp_path / "cc", f'case "$*" in *-shared*) echo "$*" >> {log};; esac\nexec gcc "$@"')
+    monkeypatch.setenv("CC", str(compiler))
+    study = tune()
+    compiled = [line for line in log.read_text().splitlines() if "/f.c " in line]
+    assert len(compiled) == len({candidate.c_hash for candidate in study.candidates}) == 7
 
 
 STATE = """\
