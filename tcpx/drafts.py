@@ -1,11 +1,9 @@
 """Kernels whose C is known before it is compiled."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.costs.kernel_cost import KernelCost, kernel_cost
-from tcpx.emit_c.building import compiled_library
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_printed, printed_kernels
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.interp import ParamValue, Run
@@ -35,13 +33,8 @@ class Draft:
         """What a model says of a call with these arguments. Raises ArgumentError."""
         return kernel_cost(self.run.module.main, self.target, self.threads, arrays)
 
-    def compile(self) -> Path:
-        """The path of the shared library, compiled unless the build cache has it; nothing is loaded. Raises
-        CompileError."""
-        return compiled_library(self.printed, self.target, self.threads)
-
     def build(self) -> Kernel:
-        """Compile it, and load it. Raises CompileError."""
+        """Compile it. Raises CompileError."""
         request = KernelRequest(self.run.module, trace=self.run.trace, schedule=self.schedule, remarks=self.run.remarks)
         return build_printed(self.printed, [request], self.target, self.threads)[0]
 

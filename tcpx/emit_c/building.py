@@ -25,19 +25,18 @@ def built_library(printed: PrintedFile, target: Target, threads: int) -> Library
 
     A library that cannot be loaded leaves the cache; it may come from another machine, so it is built again, once.
     """
-    with phase("compiler"):
-        path = compiled_library(printed, target, threads)
-    with suppress(CompileError):
-        return _opened(path, printed.kernels)
-    return _opened(compiled_library(printed, target, threads), printed.kernels)
-
-
-def compiled_library(printed: PrintedFile, target: Target, threads: int) -> Path:
-    """The file that `built_library` opens, compiled unless the cache has it. Raises CompileError."""
     (_, first), *others = printed.sources.items()
     source = "\n".join([first, *map(bound_function, printed.kernels)])
     name = printed.kernels[0].c_name
-    return build_library(source, target, threads, name, dict(others), printed.targets, printed.link)
+
+    def built() -> Path:
+        return build_library(source, target, threads, name, dict(others), printed.targets, printed.link)
+
+    with phase("compiler"):
+        path = built()
+    with suppress(CompileError):
+        return _opened(path, printed.kernels)
+    return _opened(built(), printed.kernels)
 
 
 def kept_library(path: Path, digest: str, kernels: Sequence[KernelSignature]) -> Library | None:

@@ -1,13 +1,13 @@
 """The process that tries candidates, one after the other: python -m tcpx.tune.candidate_server PROBLEM
 
-It reads the problem once, and runs the schedule and the compiler itself: what it computes for one candidate is there
+It reads the problem once, runs the schedule and the compiler, and opens the kernel: what it computes for one is there
 for those to come. A kernel runs in a fork of the server: at `check` and `load` it forks, and the child answers until
 `end`, or until it dies, which the server then says in its place. Requests and replies are those of
 `tcpx/measure/protocol.py`:
 
     {"do": "describe"}                          {"ok": {"pid": ..}}
     {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C", "costs": [..]}}; null: no schedule
-    {"do": "build"}                             {"ok": {"seconds": .., "library": path}}
+    {"do": "build"}                             {"ok": {"seconds": .., "library": path}}: compiled, and opened
     {"do": "load", "params": {..}}              {"ok": {}}: compiled, or taken from the build cache
     {"do": "check"}                             {"ok": {}}: the results are right
     {"do": "run", "example": 0, "shortest": s}  {"ok": {"seconds": .., "waited": ..}}

@@ -93,19 +93,15 @@ class Trial:
             raise ValueError("required a candidate that began, found none")
         started = perf_counter()
         try:
-            library = self.draft.compile()
+            self.kernel = self.draft.build()
         except tcpx.CompileError as error:
             return _verdict(Verdict.COMPILE_FAILED, error.diagnostic)
-        return {"seconds": perf_counter() - started, "library": str(library)}
+        return {"seconds": perf_counter() - started, "library": str(self.kernel.library_path)}
 
     def _check(self) -> dict[str, Any]:
-        try:
-            kernel = self._kernel()
-        except tcpx.CompileError as error:
-            return _verdict(Verdict.COMPILE_FAILED, error.diagnostic)
         os.sched_setaffinity(0, self.problem.cpus)
         for example in self.problem.examples:
-            bound = BoundExample(kernel, example)
+            bound = BoundExample(self._kernel(), example)
             wrong = bound.what_is_wrong()
             if wrong is not None:
                 return {"verdict": Verdict.WRONG_RESULT.value, "reason": wrong}
@@ -126,11 +122,9 @@ class Trial:
         return {"seconds": seconds, "waited": waited}
 
     def _kernel(self) -> tcpx.Kernel:
-        if self.kernel is not None:
-            return self.kernel
-        if self.draft is None:
+        if self.kernel is None:
             raise ValueError("required a candidate that is built, found none")
-        return self.draft.build()
+        return self.kernel
 
 
 def _refused(error: tcpx.TcpxError) -> dict[str, Any]:
