@@ -33,6 +33,11 @@ class Context:
         self._values: dict[Dim, Dim] = {}
         """Sizes that were asked about, with the answers; most are asked about again, by the operations that follow."""
 
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The conditions, one by one."""
+        return self._holding.comparisons
+
     @cached_property
     def names(self) -> KnownSymbols:
         """What the conditions say of symbols, where that is more than their declarations do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import lcm
 from typing import Final, Literal
@@ -90,7 +90,11 @@ class Comparison:
 
     def substitute(self, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Comparison:
         """The comparison with symbols and loop variables replaced; itself where nothing is."""
-        lhs, rhs = substitute(self.lhs, mapping, known), substitute(self.rhs, mapping, known)
+        return self.map(lambda d: substitute(d, mapping, known))
+
+    def map(self, of: Callable[[Dim], Dim]) -> Comparison:
+        """The comparison with what `of` makes of its sizes; itself where these stay."""
+        lhs, rhs = of(self.lhs), of(self.rhs)
         return self if lhs is self.lhs and rhs is self.rhs else Comparison(self.op, lhs, rhs)
 
     def to_text(self) -> str:
@@ -151,7 +155,11 @@ class Predicate:
 
     def substitute(self, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Predicate:
         """The predicate with symbols and loop variables replaced; itself where nothing is."""
-        made = tuple([comparison.substitute(mapping, known) for comparison in self.comparisons])
+        return self.map(lambda d: substitute(d, mapping, known))
+
+    def map(self, of: Callable[[Dim], Dim]) -> Predicate:
+        """The predicate with what `of` makes of its sizes; itself where these stay."""
+        made = tuple([comparison.map(of) for comparison in self.comparisons])
         return self if are_same(made, self.comparisons) else Predicate(made)
 
     def without(self, comparison: Comparison) -> Predicate:
