@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation, Value, written_at
 from tcpx.payload.ops.gml_st import Loop
@@ -295,10 +296,11 @@ class TransformContext:
 
     def declared(self, op: Operation, size: Dim) -> Dim:
         """The size, of the symbols that the function of `op` declares. Raises ScheduleError for one of another
-        function: of symbols that it has not, or that are declared to be less there than here."""
+        function: of symbols that it has not, or that are declared to be less there than is known of them here."""
         func = self.rewriter.func_of(op)
         known = {symbol.name: symbol for symbol in func.symbols}
-        names = [s.name for s in symbols(size) if s.name not in known or not _includes(s, known[s.name])]
+        here = {**known, **context_at(op).names}
+        names = [s.name for s in symbols(size) if s.name not in known or not _includes(s, here[s.name])]
         if names and len(self.rewriter.module.funcs) > 1:
             raise self.fail(
                 f"the size is one of another function than @{func.name}, where %{op.name} stands",

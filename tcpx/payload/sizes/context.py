@@ -40,9 +40,12 @@ class Context:
 
     @cached_property
     def names(self) -> KnownSymbols:
-        """What the conditions say of symbols, where that is more than their declarations do."""
-        refined = self._holding.refine(self._holding.symbols())
-        return {symbol.name: symbol for symbol in refined.values()}
+        """What the conditions say of symbols, where that is more than their declarations do. Where they contradict each
+        other nothing runs, and it is enough what the last of them say: of a branch, what is known around it."""
+        rest, given = self._holding, self._holding.symbols()
+        while (known := rest.facts(given)) is None:
+            rest = Predicate(rest.comparisons[1:])
+        return {s.name: known[s.name] for s in given if known[s.name].declaration != s.declaration}
 
     def invariant(self) -> Context:
         """The conditions that mention no loop variable."""

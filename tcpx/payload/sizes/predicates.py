@@ -143,7 +143,7 @@ class Predicate:
             return False
         if None not in decisions:
             return True
-        return False if self._facts(self.symbols()) is None else None
+        return False if self.facts(self.symbols()) is None else None
 
     def evaluate(self, sizes: Mapping[str, int]) -> bool:
         """Whether it holds for given values of symbols and loop variables."""
@@ -190,13 +190,13 @@ class Predicate:
         `M % 12 == 0 and M < 100` -> {M: Symbol("M", 0, 96, multiple_of=12)}. Empty if the predicate cannot hold.
         """
         given = tuple(symbols)
-        known = self._facts(given)
+        known = self.facts(given)
         if known is None:
             return {}
         return {s: known[s.name] for s in given if _facts_of(known[s.name]) != _facts_of(s)}
 
-    def _facts(self, given: Iterable[Symbol]) -> dict[str, Symbol] | None:
-        """The symbols with all facts that could be derived, None on a contradiction."""
+    def facts(self, given: Iterable[Symbol]) -> dict[str, Symbol] | None:
+        """The symbols, by name, with all facts that could be derived; None where the predicate cannot hold."""
         known = {symbol.name: symbol for symbol in given}
         for _ in range(REFINEMENT_ROUNDS):
             before = [_facts_of(symbol) for symbol in known.values()]

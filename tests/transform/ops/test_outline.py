@@ -388,3 +388,13 @@ func @g(%y: tensor<[A]x[B]xf32>) -> tensor<[A]x[B]xf32> symbols [A: 0.., B: 0..]
         for run_it in (kernel, lambda x, module=module: tcpx.evaluate(module, x)):
             with pytest.raises(tcpx.ArgumentError, match="rows are short"):
                 run_it(np.ones((3, 6), np.float32))
+
+
+def test_a_size_of_a_function_is_one_of_its_caller_where_as_much_is_known_there() -> None:
+    text = SQUARE.replace("  %mm", '  tcp.assert {any = [M + K <= 64], message = "m and k"}\n  %mm')
+    versions = "specialize r when size(mm.m) > 6 { tile(r, [d0: 5]) } else { }"
+    done = check(text, f"{BOTH}outline([mm])\ntile(r, [d1: max(1, size(mm.m))])\n{versions}", exact=False)
+    assert other_symbols(done.module) == []
+    outlined = "specialize mm when size(mm.m) < 4 { outline([mm]) } else { }"
+    found = refusal(SQUARE, f'{BOTH}{outlined}\ntile(r, [d0: size(mm.copy("when 0").m)])')
+    assert found.message == "the size is one of another function than @square, where %r stands"
