@@ -13,19 +13,12 @@ from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.sizes import (
-    Atom,
-    CeilDiv,
     Dim,
-    Extremum,
-    FloorDiv,
-    Min,
     Mod,
     Size,
     Substitution,
     Symbol,
     Var,
-    ceildiv,
-    floordiv,
     is_less_equal,
     last_value,
     minimum,
@@ -90,43 +83,7 @@ def _missing(
     running = _in_iterations(op, idle, here)
     places = Places(*(substitute(size, running, here.names) for size in places))
     used = context_if(op, _where_it_is_used(op, tile.sizes[dim], idle)).substitute(running)
-    needs = [need for need in _needs(places, used.holds) if not any(map(used.holds, need))]
-    return [need[0] for need in needs if not any(_holds_by_cases(used, condition) for condition in need)], used
-
-
-def _holds_by_cases(used: Context, condition: Predicate, cases: int = MOST_CASES) -> bool:
-    """Whether `a <= b` holds where one argument stands for each maximum and minimum: any one where that makes the
-    difference less, else each."""
-    if used.holds(condition):
-        return True
-    (gap,) = condition.comparisons[0].not_negative()
-    found = _cases(gap) if cases > 0 else None
-    if found is None:
-        return False
-    is_least, parts = found
-    return (all if is_least else any)(_holds_by_cases(used, Predicate.of("<=", 0, d), cases - 1) for d in parts)
-
-
-def _cases(size: Dim) -> tuple[bool, Sequence[Dim]] | None:
-    """Sizes of which this one is the least, or else the greatest: with each argument in the place of a minimum or a
-    maximum, also of one that is divided."""
-    for factors, coefficient in size.terms if isinstance(size, Size) else ():
-        found = _cases_of(factors[0]) if len(factors) == 1 else None
-        if found is not None:
-            is_least, parts = found
-            return is_least == (coefficient > 0), [size + coefficient * (d - factors[0].size()) for d in parts]
-    return None
-
-
-def _cases_of(atom: Atom) -> tuple[bool, Sequence[Dim]] | None:
-    match atom:
-        case Extremum():
-            return isinstance(atom, Min), atom.args
-        case FloorDiv() | CeilDiv() if (found := _cases(atom.lhs)) is not None:
-            divide = floordiv if isinstance(atom, FloorDiv) else ceildiv
-            return found[0], [divide(d, atom.rhs) for d in found[1]]
-        case _:
-            return None
+    return [need[0] for need in _needs(places, used.holds) if not any(map(used.holds, need))], used
 
 
 def _in_iterations(op: OnSubset, idle: Loop | None, here: Context) -> Substitution:
