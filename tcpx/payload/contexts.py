@@ -98,7 +98,7 @@ class _Branch:
         return isinstance(other, _Branch) and self.predicate is other.predicate and self.region == other.region
 
     def __hash__(self) -> int:
-        return hash((id(self.predicate), self.region))
+        return hash((self.predicate, self.region))
 
     @property
     def condition(self) -> Predicate | None:

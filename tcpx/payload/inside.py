@@ -48,7 +48,7 @@ def check_subsets(module: Module) -> None:
     for op in (op for op in module.walk() if isinstance(op, OnSubset)):
         for value, tile in op.accesses:
             extents = shape_of(value.type) if isinstance(value.type, TensorType) else ()
-            for dim in range(len(extents)) if not tile.is_full(extents) else ():
+            for dim in range(len(extents)) if not tile.is_full(extents, context_at(op).names) else ():
                 _check(op, value, tile, dim)
 
 
@@ -56,7 +56,7 @@ def stays_inside_without(op: OnSubset, loop: Loop) -> bool:
     """Whether the subsets of an operation, which do not depend on a loop round it, are proved to stay inside where that
     has no iteration."""
     return all(
-        tile.is_full(shape_of(value.type))
+        tile.is_full(shape_of(value.type), context_at(op).names)
         or not any(_missing(op, value, tile, dim, loop)[0] for dim in range(len(shape_of(value.type))))
         for value, tile in op.accesses
         if isinstance(value.type, TensorType)
@@ -83,7 +83,7 @@ def _missing(
     running = _in_iterations(op, idle, here)
     places = Places(*(substitute(size, running, here.names) for size in places))
     used = context_if(op, _where_it_is_used(op, tile.sizes[dim], idle)).substitute(running)
-    return [need[0] for need in _needs(places, used.holds) if not any(map(used.holds, need))], used
+    return [need[0] for need in _needs(places, used.holds) if not any(map(used.holds_in_cases, need))], used
 
 
 def _in_iterations(op: OnSubset, idle: Loop | None, here: Context) -> Substitution:

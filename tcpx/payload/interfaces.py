@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tcpx.limits import INT64_MAX
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
-from tcpx.payload.contexts import context_at, context_if, is_unreachable
+from tcpx.payload.contexts import are_equal_at, context_at, context_if, is_less_equal_at, is_unreachable
 from tcpx.payload.diagnostics import Direction, VerifyError, statements_to_write
 from tcpx.payload.indexing_maps import (
     DimDigit,
@@ -49,6 +49,7 @@ from tcpx.payload.sizes import (
     substitute,
     to_text,
 )
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate, Relation
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.dims import fixed_dims, has_numbered_dims
@@ -142,19 +143,19 @@ class Box:
         return Box(tuple(offsets), tuple(sizes))
 
 
-def _blocks_in(part: tuple[Dim, Dim], factor: int, count: Dim, whole: Dim) -> tuple[Dim, Dim] | None:
+def _blocks_in(part: tuple[Dim, Dim], factor: int, count: Dim, whole: Dim, here: Context) -> tuple[Dim, Dim] | None:
     """The blocks of `factor` elements that a part of a dim holds, of `count` there are: the first, and how many. None
     where the part may cut a block: it begins at one, and ends at one or where the dim does."""
     offset, size = part
-    first, counts = floordiv(offset, factor), list[Dim]()
+    first, counts = here.floordiv(offset, factor), list[Dim]()
     for end in _ends(size):
-        if is_equal(mod(end, factor), 0) is True:
-            counts.append(floordiv(end, factor))
-        elif is_equal(offset + end, whole) is not True:
+        if here.is_equal(here.mod(end, factor), 0) is True:
+            counts.append(here.floordiv(end, factor))
+        elif here.is_equal(offset + end, whole) is not True:
             return None
-    if not counts or is_less_equal(offset + size, whole) is True:  # else it is padded behind the dim
-        counts.append(not_negative(count - first))
-    return (first, minimum(*counts)) if is_equal(mod(offset, factor), 0) is True else None
+    if not counts or here.is_less_equal(offset + size, whole) is True:  # else it is padded behind the dim
+        counts.append(here.not_negative(count - first))
+    return (first, here.minimum(*counts)) if here.is_equal(here.mod(offset, factor), 0) is True else None
 
 
 def _ends(size: Dim) -> tuple[Dim, ...]:
@@ -391,7 +392,11 @@ def whole_piece(op: Operation | None) -> Piece | None:
     pieces = pieces_of_all(op)
     if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
         return None
-    return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) else None
+    return (
+        pieces[0]
+        if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type), context_at(op).names)
+        else None
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -521,8 +526,8 @@ class Structured(Tileable):
         """An operand that is not read in the order of a dim is read whole, by all of that dim."""
         names = map_symbols(expression)
         for it, offset, size, extent in zip(self.iterators(), box.offsets, box.sizes, self.domain(), strict=True):
-            is_whole = is_equal(offset, 0) is True and is_equal(size, extent) is True
-            if it.name in names and not is_whole and is_equal(extent, 0) is not True:  # nothing reads nothing
+            is_whole = are_equal_at(self, offset, 0) and are_equal_at(self, size, extent)
+            if it.name in names and not is_whole and not are_equal_at(self, extent, 0):  # nothing reads nothing
                 raise self.error(
                     f"`{to_text(expression)}` does not grow with `{it.name}`: what a tile of `{it.name}` reads does not"
                     " start where its first iteration reads",
@@ -534,7 +539,7 @@ class Structured(Tileable):
 
     def _check_digit(self, digit: DimDigit, offset: Dim) -> None:
         """A tile of a dim that an operand holds by digits is a tile of that operand if it starts at a quotient."""
-        if is_equal(mod(offset, digit.radix), 0) is not True:
+        if not are_equal_at(self, mod(offset, digit.radix), 0):
             raise self.error(
                 f"`{digit.dim}` is stored by its digits {digit.dim}/{digit.radix} and {digit.dim}%{digit.radix}:"
                 f" a tile of it starts at a multiple of {digit.radix}",
@@ -558,10 +563,10 @@ class Structured(Tileable):
         parts = {
             name: extent
             for (name, extent), offset, size in zip(extents.items(), box.offsets, box.sizes, strict=True)
-            if is_equal(offset, 0) is not True or is_equal(size, extent) is not True
+            if not are_equal_at(self, offset, 0) or not are_equal_at(self, size, extent)
         }
         offsets, sizes = list(tile.offsets), list(tile.sizes)
-        never = any(is_less_equal(extent, 0) is True for extent in extents.values())
+        never = any(is_less_equal_at(self, extent, 0) for extent in extents.values())
         for k in places:
             first, end = index_range(indexing_map[k], extents)
             if self._holds_if_read(end, shape[k], parts) and self._holds_if_read(0, first, parts):
@@ -591,19 +596,19 @@ class Structured(Tileable):
         )
         for expression, whole, offset, size in zip(indexing_map, shape, tile.offsets, tile.sizes, strict=True):
             name, part = map_dim(expression), (offset, size)
-            if name is not None and name in partial and is_equal(extents[name], whole) is not True:
+            if name is not None and name in partial and not are_equal_at(self, extents[name], whole):
                 return None
             if name is None:
                 if from_first((expression,)) != (expression,):
                     return None
-                if offset == 0 and is_equal(size, whole) is True:
+                if offset == 0 and are_equal_at(self, size, whole):
                     read_whole.update(map_symbols(expression))
                     continue
                 block = map_block(expression, extents)
                 if block is None:
                     return None
                 name, factor = block
-                part = _blocks_in(part, factor, extents[name], whole)
+                part = _blocks_in(part, factor, extents[name], whole, context_at(self))
             if part is None or name in found:
                 return None
             found[name] = part
@@ -917,7 +922,7 @@ class Structured(Tileable):
                 return None
             for expression, extent in zip(indexing_map, shape_of(value.type), strict=True):
                 name = map_dim(expression)
-                if name is not None and is_equal(known.setdefault(name, extent), extent) is not True:
+                if name is not None and not are_equal_at(self, known.setdefault(name, extent), extent):
                     return None
         named = [map_dim(expression) or "" for expression in self.result_map()]
         return [known[name] for name in named] if all(name in known for name in named) else None
@@ -929,7 +934,8 @@ class Structured(Tileable):
         shape, type_ = self._shape_from_inputs(), self.result.type
         if shape is None or not isinstance(type_, TensorType):
             return None
-        same = [is_equal(a, b) for a, b in zip(shape, type_.shape, strict=False)]
+        here = context_at(self)
+        same = [here.is_equal(a, b) for a, b in zip(shape, type_.shape, strict=False)]
         if len(shape) == len(type_.shape) and all(held is True for held in same):
             return None
         wanted = TensorType(tuple(shape), type_.dtype)
@@ -951,7 +957,7 @@ class Structured(Tileable):
             have = shape_of(value.type)
             sizes = [wanted.get(map_dim(e), extent) for e, extent in zip(indexing_map, have, strict=True)]
             if tuple(sizes) != tuple(have) and all(
-                is_less_equal(a, b) is True for a, b in zip(sizes, have, strict=True)
+                is_less_equal_at(self, a, b) for a, b in zip(sizes, have, strict=True)
             ):
                 part = Tile(tuple(0 for _ in sizes), tuple(sizes))
                 return f", or read a part of %{value.name}: `gml_st.materialize(%{value.name}) {part.text()}`"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcpx.payload.sizes import Dim, is_equal, maximum, minimum
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.records import frozen_for_checkers
 
@@ -58,10 +59,10 @@ class Piece:
         """The elements of the tile of the view that it is."""
         return Tile(self.first, self.shape, self.spacing)
 
-    def fills(self, sizes: Sequence[Dim]) -> bool:
-        """Whether it is provably all of a tile of these sizes."""
+    def fills(self, sizes: Sequence[Dim], known: KnownSymbols = NOTHING_KNOWN) -> bool:
+        """Whether it is provably all of a tile of these sizes, by what is `known`."""
         return all(
-            first == 0 and spacing == 1 and is_equal(size, wanted) is True
+            first == 0 and spacing == 1 and is_equal(size, wanted, known) is True
             for first, spacing, size, wanted in zip(self.first, self.spacing, self.shape, sizes, strict=True)
         )
 

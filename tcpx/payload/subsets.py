@@ -89,14 +89,14 @@ class Tile:
         """Whether it provably is the first elements along each dim, one after the other."""
         return self.has_unit_strides and all(offset == 0 for offset in self.offsets)
 
-    def is_full(self, shape: Sequence[Dim]) -> bool:
-        """Whether the value provably is the whole source of this shape, dim for dim."""
+    def is_full(self, shape: Sequence[Dim], known: KnownSymbols = NOTHING_KNOWN) -> bool:
+        """Whether the value provably is the whole source of this shape, dim for dim, by what is `known`."""
         return (
             not self.dropped
             and len(shape) == self.rank
-            and all(is_equal(stride, 1) is True for stride in self.strides)
-            and all(map(_is_zero_throughout, self.offsets))
-            and all(is_equal(size, dim) is True for size, dim in zip(self.sizes, shape, strict=True))
+            and all(is_equal(stride, 1, known) is True for stride in self.strides)
+            and all(_is_zero_throughout(offset, known) for offset in self.offsets)
+            and all(is_equal(size, dim, known) is True for size, dim in zip(self.sizes, shape, strict=True))
         )
 
     def leaves(self, dim: int, extent: Dim) -> bool:
@@ -157,13 +157,13 @@ class Tile:
         return self.text()
 
 
-def _is_zero_throughout(offset: Dim) -> bool:
+def _is_zero_throughout(offset: Dim, known: KnownSymbols) -> bool:
     """Whether an offset provably is 0 in every iteration of the loops round it, whatever their ranges become.
 
     A loop variable may be 0 only because an iteration runs at all, or until its loop is peeled or split: what is known
     of sizes by it would be lost with the variable.
     """
-    return not variables(offset) and is_equal(offset, 0) is True
+    return not variables(offset) and is_equal(offset, 0, known) is True
 
 
 def compose(outer: Tile, inner: Tile) -> Tile:

@@ -112,7 +112,7 @@ def as_reduction(op: Operation) -> Hint | None:
     (carried,), ends, result = loop.destinations, loop.yields_to(0), loop.results[0]
     combine = ends[0].value.defining_op if len(ends) == 1 else None
     others = [value for value in combine.operands if value is not carried] if combine is not None else []
-    row = _own_row(others[0], loop) if len(others) == 1 and ends[0].subset.is_full(shape_of(result.type)) else None
+    row = _own_row(others[0], loop) if len(others) == 1 and ends[0].is_of_all else None
     classes = operation_classes().values()
     reductions = (each for each in classes if issubclass(each, Reduce) and not issubclass(each, ReduceTruth))
     reduction = next((each for each in reductions if each.combiner is type(combine)), None)

@@ -32,7 +32,7 @@ def check_starts_all(ctx: TransformContext, producer: Operation, chain: Chain) -
     for outer, inner in pairwise(chain.links):
         start = inner.loop.operands[inner.index]
         reads = _reads(outer)
-        is_whole = reads == [inner.loop] and outer.subset.is_full(shape_of(start.type))
+        is_whole = reads == [inner.loop] and outer.subset.is_full(shape_of(start.type), context_at(inner.loop).names)
         if not (is_whole or (reads == [start.defining_op] and _reads_what_it_writes(reads[0], outer))):
             raise _fail(ctx, producer, inner, f"it does not start from the tile of {outer.loop.name} alone")
         _check_covers(ctx, producer, outer)
@@ -95,10 +95,12 @@ def _yields_at_the_end(link: Link, chain: Chain) -> bool:
 def _check_covers(ctx: TransformContext, op: Operation, link: Link) -> None:
     """Raise ScheduleError unless the iterations of a loop write all of its destination, where it had values before."""
     shape = shape_of(link.loop.destinations[link.index].type)
-    if is_unwritten(link.loop.operands[link.index]) or (link.is_reduction and link.subset.is_full(shape)):
+    if is_unwritten(link.loop.operands[link.index]) or (
+        link.is_reduction and link.subset.is_full(shape, context_at(link.loop).names)
+    ):
         return
     written = over_iterations(link.subset, link.loop.var, shape, context_at(link.loop).names)
-    if written is None or not written.is_full(shape):
+    if written is None or not written.is_full(shape, context_at(link.loop).names):
         raise _fail(ctx, op, link, "its iterations may leave other elements as they are")
 
 

@@ -120,12 +120,7 @@ def _reduction(ctx: TransformContext, loop: Loop, number: int) -> Running | None
     dest, ends = loop.destinations[number], loop.yields_to(number)
     whole = Tile.full(shape_of(dest.type))
     op = ends[0].value.defining_op if len(ends) == 1 and ends[0].parent is loop.body else None
-    if (
-        not isinstance(op, Structured)
-        or not op.inits
-        or Scan.of(op) is not None
-        or not ends[0].subset.is_full(whole.sizes)
-    ):
+    if not isinstance(op, Structured) or not op.inits or Scan.of(op) is not None or not ends[0].is_of_all:
         return None
     index = op.results.index(ends[0].value)
     if op.inits[index] is dest:  # what is before is read before something is stored
@@ -135,7 +130,7 @@ def _reduction(ctx: TransformContext, loop: Loop, number: int) -> Running | None
         inits = [before if k == index else value for k, value in enumerate(op.inits)]
         ctx.rewriter.set_operands(op, [*op.inputs, *inits])
     read = op.inits[index].defining_op
-    if not isinstance(read, Materialize) or read.source is not dest or not read.subset.is_full(whole.sizes):
+    if not isinstance(read, Materialize) or read.source is not dest or not read.is_of_all:
         return None
     return Running(op, index, read.result, op.results[index])
 

@@ -10,8 +10,8 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
-from tcpx.payload.sizes.bounds import is_less_equal, lower_bound
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text, variables
+from tcpx.payload.sizes.bounds import is_less_equal
 from tcpx.payload.sizes.predicates import Comparison, Predicate
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import Type, shape_of, with_shape
@@ -136,7 +136,7 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
         if not _may_have_none(loop):  # an inner loop may have none once the iterations of an outer one are raised
             continue
         var = loop.var
-        new = Var(var.name, var.lower, maximum(var.upper, var.lower + 1), var.step)
+        new = Var(var.name, var.lower, context_at(loop).maximum(var.upper, var.lower + 1), var.step)
         sizes: dict[Symbol | Var, Dim] = {var: Size.of(new)}
         rewriter.set_attribute(loop, "var", new)
         rewriter.substitute(loop.body.ops, sizes)
@@ -157,9 +157,9 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
 def _writes_beyond(op: StYield, var: Var) -> bool:
     """Whether what a loop with a raised range writes is not known to be in its destination, as a slot is not that the
     destination does not have."""
-    subset, shape = op.subset, shape_of(op.destination.type)
+    subset, shape, known = op.subset, shape_of(op.destination.type), context_at(op).names
     return any(
-        var in variables(offset) and is_less_equal(offset + size, extent) is not True
+        var in variables(offset) and is_less_equal(offset + size, extent, known) is not True
         for offset, size, extent in zip(subset.offsets, subset.sizes, shape, strict=True)
     )
 
@@ -167,8 +167,9 @@ def _writes_beyond(op: StYield, var: Var) -> bool:
 def _fixed_reductions(op: Structured) -> list[str]:
     """The reduction dims of an operation that it declares the extent of, where that is never 0: no operand that is
     empty makes the dim empty."""
-    its = op.iterators()
-    return [it.name for it in its if it.is_reduction and it.extent is not None and (lower_bound(it.extent) or 0) > 0]
+    fixed = [it for it in op.iterators() if it.is_reduction and it.extent is not None]
+    known = context_at(op).names
+    return [it.name for it in fixed if is_less_equal(1, op.size_of(it.name), known) is True]
 
 
 def _check_steps(loops: Iterable[Loop]) -> None:
@@ -196,7 +197,8 @@ def _needs_iteration(loop: Loop, var: Var, why: str) -> VerifyError:
 
 def _fault_on_nothing(op: Operation) -> str | None:
     """What is not known to be right about an operation: that its tile has a size, that its loop fills what it makes."""
-    if isinstance(op, OnSubset) and any(is_less_equal(0, size) is not True for size in op.subset.sizes):
+    known = context_at(op).names
+    if isinstance(op, OnSubset) and any(is_less_equal(0, size, known) is not True for size in op.subset.sizes):
         return f"{op.subset.text()} of %{op.subset_of.name} would have no size"
     if isinstance(op, Loop) and _may_have_none(op):
         for index, dest in enumerate(op.destinations):
@@ -217,9 +219,9 @@ def _fills(loop: Loop, dest: Value, store: StYield) -> bool:
     """Whether a destination is known to be empty where the loop that fills it, along a dim of it, has no iteration."""
     if not loop.is_counted:
         return False
-    extents = (loop.var.upper - loop.var.lower, trip_count(loop))
+    extents, known = (loop.var.upper - loop.var.lower, trip_count(loop)), context_at(loop).names
     return any(
-        loop.var in variables(offset) and is_less_equal(size, extent) is True
+        loop.var in variables(offset) and is_less_equal(size, extent, known) is True
         for offset, size in zip(store.subset.offsets, shape_of(dest.type), strict=True)
         for extent in extents
     )
@@ -232,12 +234,12 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
     and where the tile is one slot of a dim that its value does not have, which cannot be empty.
     """
     subset = op.subset
-    sizes = list(subset.sizes)
+    sizes, here = list(subset.sizes), context_at(op)
     dims = zip(subset.offsets, subset.strides, shape_of(op.operands[0].type), strict=True)
     for dim, (offset, stride, extent) in enumerate(dims):
         left = offset + 1 if stride == -1 else extent - offset
-        if var in variables(offset) and is_less_equal(sizes[dim], left) is not True:
-            sizes[dim] = minimum(sizes[dim], maximum(0, left))
+        if var in variables(offset) and is_less_equal(sizes[dim], left, here.names) is not True:
+            sizes[dim] = here.minimum(sizes[dim], here.not_negative(left))
     if tuple(sizes) == subset.sizes:
         return
     shorter = replace(subset, sizes=tuple(sizes))
@@ -257,7 +259,7 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
 def _check_slots(op: Materialize) -> None:
     """Raise VerifyError where a dim that the value of a tile does not have may be empty."""
     for dim in op.subset.dropped:
-        if is_less_equal(1, op.subset.sizes[dim]) is not True:
+        if is_less_equal(1, op.subset.sizes[dim], context_at(op).names) is not True:
             raise op.error(
                 "a slot would be empty",
                 required=f"a tile of 1 in dim {dim}",

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, grows, map_digit, map_dim, map_name, map_symbols
 from tcpx.payload.interfaces import Box, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Symbol, align_up, ceildiv, is_equal, mod, substitute, upper_bound
+from tcpx.payload.sizes import Dim, Symbol, align_up, ceildiv, substitute, upper_bound
 from tcpx.payload.traits.rebuilding import Rebuilding
 from tcpx.payload.traits.tree import Tree
 from tcpx.payload.types import TensorType, dtype_of, shape_of
@@ -67,7 +68,7 @@ def _part(ctx: TransformContext, op: Structured, digit: Digit) -> DimDigit | Non
     radix = digit.floordiv or digit.mod
     if radix is None:
         return None
-    extent = upper_bound(op.size_of(digit.dim))
+    extent = upper_bound(op.size_of(digit.dim), context_at(op).names)
     if radix < 2 or (extent is not None and radix > max(extent, 1)):
         raise ctx.fail(
             f"the digit `{digit}` does not split `{digit.dim}`",
@@ -121,9 +122,9 @@ def padded_to_digits(ctx: TransformContext, op: Structured, layout: IndexingMap)
     """`op` on dims padded to multiples of what the layout divides them by."""
     sizes: dict[str, Dim] = {}
     for digit in filter(None, map(map_digit, layout)):
-        extent = op.size_of(digit.dim)
-        if is_equal(mod(extent, digit.radix), 0) is not True:
-            sizes[digit.dim] = align_up(extent, digit.radix)
+        extent, here = op.size_of(digit.dim), context_at(op)
+        if here.is_equal(here.mod(extent, digit.radix), 0) is not True:
+            sizes[digit.dim] = align_up(extent, digit.radix, here.names)
     if not sizes:
         return op
     return structured(pad(ctx.rewriter, op, sizes))

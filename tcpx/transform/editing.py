@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from tcpx.payload.contexts import context_of
 from tcpx.payload.interfaces import Box, Build, Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, OpT, Value, is_in, parent_op
 from tcpx.payload.memory_effects import MoveKind
@@ -54,9 +55,9 @@ def whole_of(value: Value) -> Value:
 
 def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | InsertPoint) -> Value:
     """The value of a subset: the value itself if the subset is all of it; subsets of subsets are composed."""
-    if tile.is_full(shape_of(value.type)) and not is_destination(value):
-        return value
     point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
+    if tile.is_full(shape_of(value.type), context_of(point.block).names) and not is_destination(value):
+        return value
     definition = value.defining_op
     through = _read_through(rewriter, definition, tile, point) if isinstance(definition, Tileable) else None
     if through is not None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tcpx.payload.contexts import context_at
+from tcpx.payload.contexts import are_equal_at, context_at, context_of
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Tileable
@@ -153,7 +153,7 @@ def _cut_dims(value: Value, views: Collection[Operation]) -> set[int]:
         pieces = [piece for piece in new.pieces_of_all(view) or () if piece.operand == operand and not piece.reshapes]
         for piece in pieces:
             whole = enumerate(zip(piece.place.sizes, shape_of(view.result.type), strict=True))
-            cut = {dim for dim, (size, extent) in whole if is_equal(size, extent) is not True}
+            cut = {dim for dim, (size, extent) in whole if not are_equal_at(view, size, extent)}
             found |= {piece.permutation[dim] for dim in cut | _cut_dims(view.result, views)}
     return found
 
@@ -267,7 +267,7 @@ def _stored_tile(
     tile = current.source
     for view in current.views:
         tile = ctx.rewriter.clone(view, InsertPoint(block, len(block.ops)), renamed).results[0]
-    if not subset.is_full(shape_of(tile.type)):
+    if not subset.is_full(shape_of(tile.type), context_of(block).names):
         tile = made(Materialize.of(tile, subset))
     rest = ViewLike(current.pad).rest if current.pad is not None else None
     if current.pad is not None and rest is not None:

@@ -15,8 +15,9 @@ from functools import cache
 from itertools import permutations
 from typing import Final
 
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
-from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, is_equal, product
+from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, product
 from tcpx.payload.types import dtype_of, f32, f64, shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
@@ -284,7 +285,7 @@ def _is_mean(expansion: Expansion, total: Operation) -> bool:
         return isinstance(count, int) and count > 0 and _is_near(expansion.number * count, 1.0, total.results[0])
     (size, exponent), *others = sizes
     divisor = None if others or exponent != -1 or expansion.number != 1 else _size(size)
-    return divisor is not None and is_equal(divisor, count) is True
+    return divisor is not None and are_equal_at(total, divisor, count)
 
 
 def _size(value: Value) -> Dim | None:

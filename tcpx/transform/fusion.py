@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.indexing_maps import grows, map_dim
 from tcpx.payload.interfaces import Box, Structured, Tileable, pads_freely
@@ -11,7 +12,6 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield, runs_at_most_once
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
-from tcpx.payload.sizes.bounds import is_equal, is_less_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.view import Padding, ViewLike
@@ -148,7 +148,7 @@ def _check_in_order(ctx: TransformContext, op: Tileable, reductions: Iterable[Lo
 def _warn_of_last_iteration(ctx: TransformContext, consumer: Tileable, chain: Chain) -> None:
     """Warn if the loop fused into steps a reduction: the consumer runs at its end, not in its tiles."""
     link = chain.links[-1]
-    if not link.is_reduction or is_less_equal(link.loop.var.upper, link.loop.var.lower + link.loop.var.step) is True:
+    if not link.is_reduction or runs_at_most_once(link.loop):
         return
     outer = next((each.loop for each in reversed(chain.links) if not each.is_reduction), None)
     name = ctx.name_of(consumer)
@@ -386,7 +386,7 @@ class _FusedConsumer:
         if box is None:
             raise self._no_box(op, tiles)
         for it, offset, size, extent in zip(op.iterators(), box.offsets, box.sizes, op.extents(), strict=True):
-            if it.is_reduction and not (is_equal(offset, 0) is True and is_equal(size, extent) is True):
+            if it.is_reduction and not (are_equal_at(op, offset, 0) and are_equal_at(op, size, extent)):
                 raise self.ctx.fail(
                     f"%{op.name} reduces `{it.name}`, which the loops step in tiles",
                     op=op,

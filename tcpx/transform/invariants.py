@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
+from tcpx.payload.contexts import is_less_equal_at
 from tcpx.payload.inside import stays_inside_without
 from tcpx.payload.ir import Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes.bounds import is_less_equal
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import BufferType, TensorType
 from tcpx.payload.variables import free_variables, variable_of
@@ -76,7 +76,7 @@ def why_not(op: Operation, loop: Loop, moved: Collection[Operation]) -> str | No
 
 def _is_there(op: OnSubset, loop: Loop) -> bool:
     """Whether what an operation reads is known to be there where the loop has no iteration."""
-    runs = loop.is_counted and is_less_equal(loop.var.lower + 1, loop.var.upper) is True
+    runs = loop.is_counted and is_less_equal_at(loop, loop.var.lower + 1, loop.var.upper)
     return runs or stays_inside_without(op, loop)
 
 

@@ -1,9 +1,10 @@
 """Two loops, one directly in the other, as one over the product of their iterations."""
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import For, Loop, trip_count
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Symbol, Var, floordiv, mod, not_negative
+from tcpx.payload.sizes import Dim, Symbol, Var
 from tcpx.payload.subsets import compose
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.loop_order import check_same_range, handed_through, only_loop_in, views_round
@@ -17,8 +18,9 @@ def coalesce_loops(ctx: TransformContext, outer: Loop) -> Loop:
     inner, rewriter = only_loop_in(ctx, outer), ctx.rewriter
     check_same_range(ctx, outer, inner)
     found = [handed_through(ctx, outer, inner, number) for number in range(len(outer.destinations))]
-    name, count = f"{outer.var.name}.{inner.var.name.rpartition('/')[2]}", not_negative(trip_count(inner))
-    var = Var(rewriter.fresh_name(outer, name), 0, not_negative(trip_count(outer)) * count, 1)
+    name, here = f"{outer.var.name}.{inner.var.name.rpartition('/')[2]}", context_at(outer)
+    times, count = (here.not_negative(trip_count(loop)) for loop in (outer, inner))
+    var = Var(rewriter.fresh_name(outer, name), 0, times * count, 1)
     divisor: Dim = count if count != 0 else 1
     kind = type(outer) if outer.is_parallel and inner.is_parallel else For
     body = Block([("", dest.type) for dest in outer.destinations])
@@ -33,7 +35,7 @@ def coalesce_loops(ctx: TransformContext, outer: Loop) -> Loop:
         for use in each.uses:
             rewriter.set_attribute(use, "subset", compose(each.store.subset, use.subset))
             rewriter.set_operand(use, len(use.operands) - 1, dest)
-    quotient, rest = floordiv(var.size(), divisor), mod(var.size(), divisor)
+    quotient, rest = here.floordiv(var.size(), divisor), here.mod(var.size(), divisor)
     at: dict[Symbol | Var, Dim] = {
         outer.var: outer.var.lower + quotient * outer.var.step,
         inner.var: inner.var.lower + rest * inner.var.step,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.disjointness import are_apart
 from tcpx.payload.distances import distance
@@ -14,7 +15,6 @@ from tcpx.payload.ir import Block, CloneMap, Operation, Value, is_in
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, trip_count
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, Var, floordiv, maximum, to_text, variables
-from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import TensorType, Type, shape_of, with_shape
@@ -200,7 +200,7 @@ def _slot(ctx: TransformContext, loop: Loop, value: Value) -> _Slot:
         )
     shape: list[Dim] = [maximum(0, trip_count(loop))]
     for extent in shape_of(value.type):
-        most = extent if inside.isdisjoint(variables(extent)) else upper_bound(extent)
+        most = extent if inside.isdisjoint(variables(extent)) else context_at(loop).upper_bound(extent)
         if most is None:
             raise ctx.fail(
                 f"%{value.name} has no largest size, so there is no tensor for the values of all iterations",

@@ -10,7 +10,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, full_like, trip_count
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Var, floordiv, maximum, minimum, substitute, variables
+from tcpx.payload.sizes import Dim, Var, substitute, variables
 from tcpx.payload.subsets import Tile, compose, over_iterations
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.reduction import Reduction
@@ -150,11 +150,11 @@ def _ranges(ctx: TransformContext, outer: Loop, inner: Loop) -> tuple[Var, Var]:
             )
     first, last = (substitute(bound, {i: i.lower}) for bound in (j.lower, j.upper))
     around = Var(j.name, first, last + high * (trip_count(outer) - 1), j.step)
-    begin, end = i.lower, i.upper
+    begin, end, here = i.lower, i.upper, context_at(outer)
     if high:
-        begin = maximum(begin, i.lower + i.step * (floordiv(around - last, high) + 1))
+        begin = here.maximum(begin, i.lower + i.step * (here.floordiv(around - last, high) + 1))
     if low:
-        end = minimum(end, i.lower + i.step * (floordiv(around - first, low) + 1))
+        end = here.minimum(end, i.lower + i.step * (here.floordiv(around - first, low) + 1))
     return around, Var(i.name, begin, end, i.step)
 
 
@@ -224,7 +224,7 @@ def handed(outer: Loop, inner: Loop, number: int) -> Handed | str:
         return f"{counted(len(stores), 'yield')} to %{dest.name}: {dest.type}"
     k = inner.results.index(store.value)
     start, inside = inner.operands[k].defining_op, inner.destinations[k]
-    is_whole = inner.operands[k] is dest and store.subset.is_full(shape_of(dest.type))
+    is_whole = inner.operands[k] is dest and store.is_of_all
     goes_on = is_whole or (isinstance(start, Materialize) and start.source is dest and start.subset == store.subset)
     others = [user for user, index in dest.uses if user not in (store, start) and (user is not inner or index != k)]
     uses = tuple(user for user in inside.users if isinstance(user, OnSubset) and user.subset_of is inside)

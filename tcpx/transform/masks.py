@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, isinf
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import dims, map_dim
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured, Tileable
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.ops.constant import least_number
 from tcpx.payload.sizes import Dim, is_equal, is_less_equal, substitute
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.traits.algebra import algebra
 from tcpx.payload.types import TensorType, dtype_of, i1, shape_of, si64
 from tcpx.records import frozen
@@ -188,18 +190,21 @@ def _keeps_rows(weights: Operation, links: Sequence[Link]) -> bool:
     linear = [_coefficients(bound, len(shape)) for link in links for bound in link.positions]
     rows = [k for k, it in enumerate(weights.iterators()) if it.kind is IteratorKind.PARALLEL]
     along = [k for k in range(len(shape)) if k not in rows]
-    if not all(is_less_equal(1, shape[k]) is True for k in along):
+    known = context_at(weights).names
+    if not all(is_less_equal(1, shape[k], known) is True for k in along):
         return False
-    for partner in (None, *(k for k in rows if len(along) == 1 and is_equal(shape[k], shape[along[0]]) is True)):
-        if all(bound is not None and _is_kept(*bound, rows, along, partner) for bound in linear):
+    for partner in (None, *(k for k in rows if len(along) == 1 and is_equal(shape[k], shape[along[0]], known) is True)):
+        if all(bound is not None and _is_kept(*bound, rows, along, partner, known) for bound in linear):
             return True
     return False
 
 
-def _is_kept(steps: list[int], added: Dim, rows: list[int], along: list[int], partner: int | None) -> bool:
+def _is_kept(
+    steps: list[int], added: Dim, rows: list[int], along: list[int], partner: int | None, known: KnownSymbols
+) -> bool:
     """Whether a bound is 0 or more at the first elements of all rows, or where two positions are equal."""
     by = [steps[k] + (steps[along[0]] if k == partner else 0) for k in rows]
-    return all(step >= 0 for step in by) and is_less_equal(0, added) is True
+    return all(step >= 0 for step in by) and is_less_equal(0, added, known) is True
 
 
 def _check_finite(ctx: TransformContext, link: Link, is_kept: bool) -> None:

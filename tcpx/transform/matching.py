@@ -5,6 +5,7 @@ from itertools import permutations, product
 from typing import TypeGuard
 
 from tcpx.payload.comparison import same_attribute
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.contraction import may_contract
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.indexing_maps import map_coefficients, map_dim, map_text
@@ -12,7 +13,7 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_classes
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.generic import Generic, build_again, generalize
-from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, substitute, to_text
+from tcpx.payload.sizes import Dim, Symbol, Var, substitute, to_text
 from tcpx.payload.traits.algebra import Rounding, algebra
 from tcpx.payload.traits.expansion import Expansion
 from tcpx.payload.traits.masked import Masked
@@ -198,7 +199,7 @@ def _compared(mine: Structured, other: Structured, order: Sequence[int]) -> tupl
         return 2, renamed
     for there, here in renamed.items():
         sizes = other.size_of(there), mine.size_of(here)
-        if is_equal(*sizes) is not True and isinstance(sizes[0], int):
+        if isinstance(sizes[0], int) and not are_equal_at(mine, *sizes):
             return 2, f"takes {to_text(sizes[0])} of `{here}`, not {to_text(sizes[1])}"
     if mine.attributes.get("combiner") != other.attributes.get("combiner"):
         combiners = (mine.attributes.get("combiner"), other.attributes.get("combiner"))

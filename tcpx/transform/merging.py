@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
+from tcpx.payload.contexts import are_equal_at, context_at
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols, map_text
 from tcpx.payload.interfaces import Box, IteratorKind, Structured
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, is_equal
+from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.indices import Indices
 from tcpx.payload.traits.masked import Masked
@@ -133,7 +134,7 @@ def _different(first: Structured, op: Structured, place: int) -> str | None:
         if dtype_of(a.type) != dtype_of(b.type):
             return f"%{b.name}: {b.type}"
         for here, there, is_along in zip(shape_of(a.type), shape_of(b.type), lies, strict=True):
-            if not is_along and is_equal(here, there) is not True:
+            if not is_along and not are_equal_at(op, here, there):
                 return f"%{b.name}: {b.type}"
         if not any(lies) and a is not b:
             return f"%{a.name} and %{b.name}, which do not lie along `{name}`"
@@ -219,7 +220,14 @@ def _whole_of(values: Sequence[Value], dim: int) -> Value | None:
         read = value.defining_op.operands[piece.operand]
         source = source or read
         wanted = Tile(tuple(end if k == dim else 0 for k in range(len(shape))), shape)
-        if source is not read or piece.tile != wanted or piece.permutes or not piece.fills(shape):
+        if (
+            source is not read
+            or piece.tile != wanted
+            or piece.permutes
+            or not piece.fills(shape, context_at(value.defining_op).names)
+        ):
             return None
         end = end + shape[dim]
-    return source if source is not None and is_equal(end, shape_of(source.type)[dim]) is True else None
+    at = values[0].defining_op
+    is_all = source is not None and at is not None and are_equal_at(at, end, shape_of(source.type)[dim])
+    return source if is_all else None

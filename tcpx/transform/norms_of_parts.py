@@ -3,11 +3,13 @@
 A norm of groups of channels, for one: exporters write a reshape that joins the channels of a group to the places.
 """
 
+from tcpx.payload.contexts import are_equal_at, context_at
 from tcpx.payload.interfaces import Elementwise, Structured, pieces_of_all
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.normalization import Norm
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, as_dim, floordiv, is_equal, product
+from tcpx.payload.sizes import Dim, as_dim, floordiv, product
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.traits.signature import given_operands
 from tcpx.payload.types import TensorType, Type, dtype_of, like, shape_of
 from tcpx.records import frozen
@@ -27,6 +29,8 @@ class Parts:
     """The dim of the tensor from which on a row has its elements."""
     count: int
     """The parts of this dim that are rows of their own."""
+    here: Context
+    """What is known of the sizes."""
 
     @property
     def by_dim(self) -> tuple[int, ...]:
@@ -36,12 +40,12 @@ class Parts:
     def is_same(self, dim: int) -> bool:
         """Whether a dim of the rows is the dim of the tensor at its position."""
         pairs = zip(self.shape[: dim + 1], self.kept[: dim + 1], strict=True)
-        return dim < self.first and all(is_equal(a, b) is True for a, b in pairs)
+        return dim < self.first and all(self.here.is_equal(a, b) is True for a, b in pairs)
 
     def is_part(self, dim: int) -> bool:
         """Whether a dim of the rows counts the parts."""
-        before = is_equal(product(self.kept[:dim]), product(self.shape[: self.first]))
-        return before is True and is_equal(self.kept[dim], self.count) is True
+        before = self.here.is_equal(product(self.kept[:dim]), product(self.shape[: self.first]))
+        return before is True and self.here.is_equal(self.kept[dim], self.count) is True
 
 
 def split(rewriter: Rewriter, op: Norm) -> None:
@@ -89,8 +93,8 @@ def _parts_of(op: Norm) -> Parts | None:
     for k, extent in enumerate(shape):
         counts = [n for n in range(2, extent) if extent % n == 0] if isinstance(extent, int) else []
         for count in (1, *counts):
-            if is_equal(before * count, rows) is True:
-                return Parts(shape, kept, k, count)
+            if are_equal_at(op, before * count, rows):
+                return Parts(shape, kept, k, count, context_at(op))
         before = before * extent
     return None
 
@@ -101,7 +105,7 @@ def _reshapes(op: Operation) -> bool:
     if pieces is None or len(pieces) != 1 or not pieces[0].reshapes:
         return False
     before, after = (product(shape_of(value.type)) for value in (op.operands[0], op.results[0]))
-    return is_equal(before, after) is True
+    return are_equal_at(op, before, after)
 
 
 def _after(op: Norm, parts: Parts) -> list[Elementwise]:

@@ -26,6 +26,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.sizes.expressions import atoms
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import shape_of
 from tcpx.records import frozen
@@ -49,16 +50,16 @@ def padding_of(op: Operation | None) -> Piece | None:
     return new.whole_piece(op) if is_padded else None
 
 
-def with_elements(piece: Piece, var: Var) -> Range:
+def with_elements(piece: Piece, var: Var, known: KnownSymbols) -> Range:
     """The values of a loop variable for which a padded tile may have an element of its operand."""
-    return _of_all([_positive(extent, var) for extent in piece.shape]) or ALL
+    return _of_all([_positive(extent, var, known) for extent in piece.shape]) or ALL
 
 
 def without_padding(loop: Loop) -> Range | None:
     """The values of the variable of a loop for which no tile in it has padding; None if there are none."""
     inner, known = {it.var for it in loop.walk() if isinstance(it, Loop) and it is not loop}, context_at(loop).names
     found = [
-        _positive(1 - upper_expression(amount, lambda v: v not in inner, known), loop.var)
+        _positive(1 - upper_expression(amount, lambda v: v not in inner, known), loop.var, known)
         for op in loop.walk()
         if (piece := padding_of(op)) is not None
         for amount in _amounts(piece, shape_of(op.results[0].type))
@@ -74,7 +75,7 @@ def _amounts(piece: Piece, shape: Sequence[Dim]) -> Iterator[Dim]:
         yield wide - low - (have if spacing == 1 else maximum(0, have * spacing - (spacing - 1)))
 
 
-def _positive(size: Dim, var: Var) -> Range | None:
+def _positive(size: Dim, var: Var, known: KnownSymbols) -> Range | None:
     """The values of a loop variable for which a size may be more than 0; None if there are none.
 
     A size that is neither linear in the variable nor a minimum or a maximum of such may be so everywhere.
@@ -82,15 +83,15 @@ def _positive(size: Dim, var: Var) -> Range | None:
     extremum = next((a for a in atoms(size) if isinstance(a, Extremum) and var in variables(a.size())), None)
     factor = dict(size.terms).get((extremum,), 0) if extremum is not None and isinstance(size, Size) else 0
     if extremum is not None and factor:
-        parts = [_positive(size + factor * (arg - extremum.size()), var) for arg in extremum.args]
+        parts = [_positive(size + factor * (arg - extremum.size()), var, known) for arg in extremum.args]
         is_each = isinstance(extremum, Min) == (factor > 0)
         return _of_all(parts) if is_each else _of_any([part for part in parts if part is not None])
     rest = substitute(size, {var: 0})
     slope = substitute(size, {var: 1}) - rest
-    if not isinstance(slope, int) or is_equal(size, rest + slope * Size.of(var)) is not True:
+    if not isinstance(slope, int) or is_equal(size, rest + slope * Size.of(var), known) is not True:
         return ALL
     if slope == 0:
-        return None if is_less_equal(size, 0) is True else ALL
+        return None if is_less_equal(size, 0, known) is True else ALL
     return Range(start=floordiv(-rest, slope) + 1) if slope > 0 else Range(end=ceildiv(rest, -slope))
 
 

@@ -9,23 +9,19 @@ from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.fields import DimAttribute, NumberOrSizeAttribute
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import HEAD, MAIN, TAIL, CloneMap, Operation
-from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.gml_st import Loop, never_runs, runs_at_most_once
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import (
     Dim,
     Size,
     Symbol,
     Var,
-    ceildiv,
-    maximum,
-    minimum,
-    mod,
     substitute,
     symbols,
     to_text,
     variables,
 )
-from tcpx.payload.sizes.bounds import is_less, is_less_equal
+from tcpx.payload.sizes.bounds import is_less
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.positions import Positions, positions_read
@@ -67,8 +63,9 @@ def _split(
 def rest_of(loop: Loop) -> Dim:
     """How much of the range of a loop whole steps leave over: 0 if there is provably no tail."""
     var = loop.var
-    is_whole = context_at(loop).is_less_equal(var.step, var.upper - Size.of(var))
-    return 0 if is_whole is True else mod(var.upper - var.lower, var.step)
+    here = context_at(loop)
+    is_whole = here.is_less_equal(var.step, var.upper - Size.of(var))
+    return 0 if is_whole is True else here.mod(var.upper - var.lower, var.step)
 
 
 def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, ...]:
@@ -82,7 +79,7 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, ..
     if rest == 0:
         rewriter.extend_copy_path(loop, rewriter.new_split(), MAIN)
         return (loop,)
-    if scalar and is_less_equal(var.upper - var.lower, var.step) is True:
+    if scalar and runs_at_most_once(loop):
         raise loop.error(
             f"the loop {loop.name} has no whole step: all of it is the tail",
             required=f"a step below {to_text(var.upper - var.lower)}",
@@ -100,22 +97,23 @@ def peel_borders(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[
     The rest of the range has a loop of its own, as with `peel`. Returns the loops in order: one if there is nothing to
     split. Where every tile may have padding, only the rest is split off.
     """
-    found = without_padding(loop) or Range()
+    found, known = without_padding(loop) or Range(), context_at(loop)
     _simplify_sizes(rewriter, loop)
     var, steps, parts = loop.var, loop.var.upper - rest_of(loop), [loop]
     for value, sides in ((found.start, (HEAD, MAIN)), (found.end, (MAIN, TAIL))):
         if value is not None:
-            point = minimum(steps, var.lower + ceildiv(maximum(0, value - var.lower), var.step) * var.step)
+            before = known.ceildiv(known.not_negative(value - var.lower), var.step)
+            point = known.minimum(steps, var.lower + before * var.step)
             here = parts[-1].var
-            if is_less(here.lower, point) is not False and is_less(point, here.upper) is not False:
+            if all(is_less(a, b, known.names) is not False for a, b in ((here.lower, point), (point, here.upper))):
                 parts[-1:] = _split(rewriter, parts[-1], point, sides)
     _simplify(rewriter, parts)
     last = parts[-1].var
-    if is_less(last.upper - last.lower, last.step) is not True:  # the rest is not alone yet
+    if is_less(last.upper - last.lower, last.step, known.names) is not True:  # the rest is not alone yet
         parts[-1:] = peel(rewriter, parts[-1], scalar)
     for part in parts:
         lower, upper = part.var.lower, part.var.upper
-        if isinstance(lower, int) and isinstance(upper, int) and is_less_equal(upper - lower, part.var.step) is True:
+        if isinstance(lower, int) and isinstance(upper, int) and runs_at_most_once(part):
             rewriter.substitute(list(part.body.ops), {part.var: lower})  # so that sizes in its body are known
     _simplify(rewriter, parts)
     return tuple(parts)
@@ -124,7 +122,7 @@ def peel_borders(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[
 def _simplify(rewriter: Rewriter, parts: Sequence[Loop]) -> None:
     """Fold in both parts what their ranges decide: loops without iterations, identities, branches."""
     for loop in [op for part in parts for op in part.walk() if isinstance(op, Loop) and op is not part]:
-        if loop.func is not None and is_less_equal(loop.var.upper, loop.var.lower) is True:
+        if loop.func is not None and never_runs(loop):
             rewriter.replace_op(loop, loop.operands)
     simplify_in(rewriter, parts)
 

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from math import prod
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import IndexingMap, dims, from_first
 from tcpx.payload.interfaces import Box, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximum, minimum, mod
+from tcpx.payload.sizes import Dim, Size, Symbol, Var
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.tree import Tree
@@ -31,16 +33,16 @@ def split_into_parts(
 ) -> tuple[Loop, Structured]:
     """A loop over `parts` equal ranges of a reduction dim, each reduced by `op` from the neutral element on, and the
     operation that combines the partial results. A dim that is shorter leaves the last ranges empty."""
-    at, extent = _place(op, dim), op.size_of(dim)
-    slices = [_slices(parts, shape_of(r.type), _gap(r) if parallel else 0) for r in op.results]
+    at, extent, here = _place(op, dim), op.size_of(dim), context_at(op)
+    slices = [_slices(parts, shape_of(r.type), _gap(r, here) if parallel else 0) for r in op.results]
     firsts = [
         rewriter.insert(new.empty(TensorType(whole, dtype)), InsertPoint.before(op), f"{source_name(op)}.out").result
         for (whole, _, _), dtype in zip(slices, op.acc_types, strict=True)
     ]
     loop = _loop(rewriter, op, dim, (0, parts, 1), firsts, parallel)
     index = Size.of(loop.var)
-    share = ceildiv(extent, parts)
-    part = maximum(0, minimum(share, extent - index * share))
+    share = here.ceildiv(extent, parts)
+    part = here.not_negative(here.minimum(share, extent - index * share))
     box = Box.at_origin(op.extents()).along(at, index * share, part)
     operands = read_inputs(rewriter, op, box, loop.body)
     made = _insert(rewriter, op, op.on_box(operands, box), loop)
@@ -52,14 +54,14 @@ def split_into_parts(
     return loop, _combine(rewriter, op, partial, operands, 0)
 
 
-def _gap(result: Value) -> int:
+def _gap(result: Value, here: Context) -> int:
     """Rows between what two parts give for a result, so that no cache line holds elements of both: threads that write
     to one line wait for each other."""
     line = ALIGNMENT // dtype_of(result.type).bytes
     shape = shape_of(result.type)
     row = prod(d for d in shape[1:] if isinstance(d, int)) if all(isinstance(d, int) for d in shape[1:]) else 1
     whole = shape[0] * row if shape else 1
-    return 0 if is_equal(mod(whole, line), 0) is True else -(-line // max(1, row))
+    return 0 if here.is_equal(here.mod(whole, line), 0) is True else -(-line // max(1, row))
 
 
 def _slices(parts: int, shape: Sequence[Dim], gap: int) -> tuple[tuple[Dim, ...], Tile, Tile]:
@@ -88,7 +90,7 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
         starts.append(start.result)
     loop = _loop(rewriter, op, dim, (0, extent, factor), starts, parallel=False)
     index = Size.of(loop.var)
-    box = Box.at_origin(op.extents()).along(at, index, minimum(factor, extent - index))
+    box = Box.at_origin(op.extents()).along(at, index, context_at(op).minimum(factor, extent - index))
     operands = read_inputs(rewriter, op, box, loop.body)
     whole, subsets = box.along(at, index, factor), [Tile.full(type_.shape) for type_ in types]
     accumulators = [

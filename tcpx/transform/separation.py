@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcpx.payload.broadcasting import have_equal_extents
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_dims
 from tcpx.payload.interfaces import Elementwise, Structured, Tileable, padded
@@ -125,7 +126,7 @@ class Separation:
         offsets, sizes, strides = (tuple(each[k] for k in places) for each in (tile.offsets, tile.sizes, tile.strides))
         part = Tile(offsets, sizes, strides)
         change, kept = trace.change, [k for k in range(tile.rank) if k not in tile.dropped]
-        if change is not None and not part.is_full(shape_of(change.by.type)):
+        if change is not None and not part.is_full(shape_of(change.by.type), context_at(op).names):
             by, before = (
                 self.insert(Materialize.of(value, part), op) if value is not None else None
                 for value in (change.by, change.before)

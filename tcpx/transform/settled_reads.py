@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from tcpx.payload.ir import Block, Module, Operation, Value, parent_op
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.types import TensorType, shape_of
+from tcpx.payload.types import TensorType
 
 
 def settle_reads(rewriter: Rewriter, module: Module) -> None:
@@ -39,7 +39,7 @@ def _forward(rewriter: Rewriter, loop: Loop, store: StYield) -> None:
         at = _in_body(user, loop)
         return at.order > store.order and (following is None or at.order < following.order)
 
-    is_all = store.subset.is_full(shape_of(dest.type)) and value.type == dest.type
+    is_all = store.is_of_all and value.type == dest.type
     for user, index in [use for use in dest.uses if is_between(use[0])]:
         if isinstance(user, Materialize) and user.subset == store.subset and user.result.type == value.type:
             rewriter.replace_op(user, [value])
@@ -47,7 +47,7 @@ def _forward(rewriter: Rewriter, loop: Loop, store: StYield) -> None:
             rewriter.set_operand(user, index, value)
     if not isinstance(following, StYield) or following.value is dest or any(is_between(use[0]) for use in dest.uses):
         return
-    if following.subset == store.subset or following.subset.is_full(shape_of(dest.type)):
+    if following.subset == store.subset or following.is_of_all:
         rewriter.erase(store)
 
 

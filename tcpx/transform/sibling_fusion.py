@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, to_text
-from tcpx.payload.sizes.bounds import is_equal
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import merge_equal
 from tcpx.transform.convex import gathered, sources
@@ -73,7 +73,7 @@ def check_alike(ctx: TransformContext, loop: Loop, into: Loop) -> None:
             required=_kind(into),
             found=_kind(loop),
         )
-    if not all(is_equal(a, b) is True for a, b in zip(_range(loop), _range(into), strict=True)):
+    if not all(are_equal_at(loop, a, b) for a, b in zip(_range(loop), _range(into), strict=True)):
         raise ctx.fail(
             f"nothing proves that {loop.name} and {into.name} have the same iterations",
             op=loop,

@@ -42,7 +42,7 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
     match op:
         case Tileable():
             piece = new.whole_piece(op)
-            if piece is None or piece.permutes or not piece.fills(shape_of(op.result.type)):
+            if piece is None or piece.permutes or not piece.fills(shape_of(op.result.type), context_at(op).names):
                 return False
             shown = op.operands[piece.operand]
             block = shown.owner.parent if isinstance(shown.owner, Operation) else shown.owner
@@ -55,7 +55,7 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
             return True
         case Materialize():
             source = op.operands[0]
-            if is_destination(source) or not op.subset.is_full(shape_of(source.type)):
+            if is_destination(source) or not op.is_of_all:
                 return False
             if op.subset.dropped or type(source.type) is not type(op.result.type):  # a scalar of a tensor without dims
                 return False

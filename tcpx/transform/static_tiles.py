@@ -2,12 +2,13 @@
 
 import re
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, Location
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.sizes import Dim, is_equal, minimum, to_text, variables
+from tcpx.payload.sizes import Dim, to_text, variables
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.types import ScalarType
 from tcpx.plurals import counted
@@ -86,7 +87,8 @@ def symbolic_dim(value: Value, facts: Context) -> SymbolicDim | None:
 def _shifts_tiles_of(loop: Loop, extent: Dim) -> bool:
     """Whether this is the extent of the tiles of a loop with `tail: shift`: a step, or all there is if that is less."""
     length = loop.var.upper - loop.var.lower
-    return padded_tile(loop) is not None and is_equal(extent, minimum(loop.var.step, length)) is True
+    here = context_at(loop)
+    return padded_tile(loop) is not None and here.is_equal(extent, here.minimum(loop.var.step, length)) is True
 
 
 def padded_tile(loop: Loop) -> str | None:

@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.ir import Block, Operation, Value, is_in
 from tcpx.payload.memory_effects import MoveKind
-from tcpx.payload.ops.gml_st import STREAM, Loop, StYield
+from tcpx.payload.ops.gml_st import STREAM, Loop, StYield, never_runs
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import CACHE_LINE, Lead
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, minimum, substitute, variables
-from tcpx.payload.sizes.bounds import is_equal, is_less_equal
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, variables
+from tcpx.payload.sizes.bounds import is_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import TensorType, dtype_of
@@ -82,7 +83,7 @@ def align(rewriter: Rewriter, loop: Loop) -> Loop | None:
     line = CACHE_LINE // dtype_of(source.type).bytes
     lead = Var(rewriter.fresh_name(loop, f"{loop.name}/lead"), 0, line)
     rewriter.insert(Bind.of(asked, lead), InsertPoint.before(loop))
-    once = minimum(minimum(1, Size.of(lead)), var.upper - var.lower)
+    once = context_at(loop).minimum(1, Size.of(lead), var.upper - var.lower)
     end = var.upper - var.step
     last = copy_over(rewriter, loop, replace(var, lower=end, upper=end + once), "~last")
     main = copy_over(rewriter, loop, replace(var, lower=var.lower + Size.of(lead), upper=end + 1), "~main")
@@ -100,7 +101,7 @@ def align(rewriter: Rewriter, loop: Loop) -> Loop | None:
 def _start(loop: Loop) -> tuple[int, tuple[Dim, ...]] | None:
     """The destination that the steps of a loop go along, in whole cache lines, and where the first of them begins."""
     var, step = loop.var, loop.var.step
-    if not isinstance(step, int) or rest_of(loop) != 0 or is_less_equal(var.upper, var.lower) is True:
+    if not isinstance(step, int) or rest_of(loop) != 0 or never_runs(loop):
         return None
     lowest: dict[Symbol | Var, Dim] = {op.var: op.var.lower for op in loop.walk() if isinstance(op, Loop)}
     for index, dest in enumerate(loop.destinations):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tcpx.payload.contexts import context_at
+from tcpx.payload.contexts import are_equal_at, context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_name
 from tcpx.payload.interfaces import Box, Structured, Tileable, pads_freely
@@ -10,7 +10,7 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, maximum, minimum
-from tcpx.payload.sizes.bounds import is_equal, is_less_equal
+from tcpx.payload.sizes.bounds import is_less_equal
 from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.indices import Indices
@@ -95,7 +95,7 @@ def read_inputs(rewriter: Rewriter, op: Tileable, box: Box, body: Block) -> list
     operands: list[Value] = []
     for index, value in enumerate(op.inputs):
         tile, point = op.operand_tile(index, box), InsertPoint(body, len(body.ops))
-        if reduces and _repeats(value.defining_op) and not tile.is_full(shape_of(value.type)):
+        if reduces and _repeats(value.defining_op) and not tile.is_full(shape_of(value.type), context_at(op).names):
             operands.append(rewriter.insert(Materialize.of(value, tile), point, f"{value.name.split('.')[0]}.t").result)
         else:
             operands.append(read_subset(rewriter, value, tile, point))
@@ -163,7 +163,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     """
     iterators, actual = op.iterators(), op.extents()
     padded = Box.at_origin([sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)])
-    grown = [k for k, (a, b) in enumerate(zip(padded.sizes, actual, strict=True)) if is_equal(a, b) is not True]
+    grown = [k for k, (a, b) in enumerate(zip(padded.sizes, actual, strict=True)) if not are_equal_at(op, a, b)]
     if not grown:
         return op
     if not Padding(op).pads_operands:
@@ -179,7 +179,11 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
         fill = Padding(op).pad_value(index, reduced)
         shape = op.operand_tile(index, padded).shape
         part = op.operand_tile(index, Box.at_origin(actual))
-        read = value if part.is_full(shape_of(value.type)) else read_subset(rewriter, value, part, op)
+        read = (
+            value
+            if part.is_full(shape_of(value.type), context_at(op).names)
+            else read_subset(rewriter, value, part, op)
+        )
         operands.append(pad_value_to(rewriter, read, shape, fill, not reduced and pads_freely(op, index), op))
     for k, value in enumerate(op.inits):
         operands.append(
@@ -196,7 +200,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     kept: list[Value] = []
     for old, wide in zip(op.results, made.results, strict=True):
         part = Tile.full(shape_of(old.type))
-        if part.is_full(shape_of(wide.type)):
+        if part.is_full(shape_of(wide.type), context_at(op).names):
             kept.append(wide)
         else:
             read = Materialize.of(wide, part)
@@ -259,7 +263,7 @@ def pad_value_to(
 ) -> Value:
     """`value` padded to `shape`; itself if it has that shape. `free`: the contents of the padding do not matter."""
     have = shape_of(value.type)
-    if all(is_equal(a, b) is True for a, b in zip(have, shape, strict=True)):
+    if all(are_equal_at(at, a, b) for a, b in zip(have, shape, strict=True)):
         return value
     if fill is None:
         raise at.error(

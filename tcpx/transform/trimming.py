@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
 from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import Operation, Value
@@ -13,10 +14,6 @@ from tcpx.payload.sizes import (
     Dim,
     Size,
     Var,
-    floordiv,
-    is_equal,
-    maximum,
-    minimum,
     to_text,
     variables,
 )
@@ -26,7 +23,6 @@ from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.scan import Scan
 from tcpx.payload.traits.view import ViewLike
-from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
@@ -168,13 +164,13 @@ def _compares(op: Structured) -> bool:
 
 
 def _cut(ctx: TransformContext, op: Structured, loop: Loop, reason: Condition | Padding) -> None:
-    var = loop.var
+    var, known = loop.var, context_at(loop)
     lower, upper = var.lower, var.upper
     if reason.start is not None:
-        lower += floordiv(maximum(0, reason.start - lower), var.step) * var.step
+        lower += known.floordiv(known.not_negative(reason.start - lower), var.step) * var.step
     if reason.end is not None:
-        upper = maximum(lower, minimum(upper, reason.end))
-    if is_equal(lower, var.lower) is True and is_equal(upper, var.upper) is True:
+        upper = known.maximum(lower, known.minimum(upper, reason.end))
+    if known.is_equal(lower, var.lower) is True and known.is_equal(upper, var.upper) is True:
         raise ctx.fail(
             f"{loop.name} ends where it may hold last already",
             op=op,
@@ -190,7 +186,7 @@ def _paddings(op: Structured, loop: Loop) -> Iterator[Padding]:
     for value in op.inputs:
         made, piece = value.defining_op, padding_of(value.defining_op)
         if isinstance(made, Tileable) and (rest := ViewLike(made).rest) is not None and piece is not None:
-            found = with_elements(piece, loop.var)
+            found = with_elements(piece, loop.var, context_at(loop).names)
             if found != ALL:
                 yield Padding(made, float(rest), found.start, found.end)
 
@@ -220,11 +216,11 @@ def _changed(loop: Loop, reason: Condition | Padding) -> Operation | None:
     for op in loop.body.ops:
         if isinstance(op, StYield):
             kept = states.get(op.value)
-            if kept != Kept(op.destination) or not op.subset.is_full(shape_of(op.destination.type)):
+            if kept != Kept(op.destination) or not op.is_of_all:
                 return op.value.defining_op or op
         elif isinstance(op, Materialize):
             held = states.get(op.source)
-            whole = isinstance(held, float) or op.subset.is_full(shape_of(op.source.type))
+            whole = isinstance(held, float) or op.is_of_all
             states[op.result] = held if whole and not op.subset.dropped else None
         elif op is reason.op and isinstance(reason, Padding):
             states[op.results[0]] = reason.number

@@ -1,9 +1,10 @@
 """Unrolling: copies of a loop's body, the values it carries handed from copy to copy."""
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import CloneMap, Operation, Value
-from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.payload.ops.gml_st import Loop, Materialize, StYield, trip_count
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Size, Var, variables
@@ -11,6 +12,13 @@ from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.types import TensorType, VectorType
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.simplification import simplify_in
+
+
+def divides_iterations(loop: Loop, factor: int) -> bool:
+    """Whether `factor` provably divides the number of iterations of a loop, each of which is a whole step."""
+    var, here = loop.var, context_at(loop)
+    counts = ((here.value(trip_count(loop)), factor), (var.upper - var.lower, var.step))
+    return all(here.is_equal(here.mod(count, divisor), 0) is True for count, divisor in counts)
 
 
 def unroll(ctx: TransformContext, loop: Loop, factor: int) -> None:

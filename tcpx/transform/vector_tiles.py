@@ -5,7 +5,6 @@ from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.traits.ragged import is_irregular
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.tree import Tree
@@ -104,7 +103,7 @@ def _tile_sizes(op: Structured, target: Target) -> dict[str, int]:
     dim elsewhere, one element of any other dim; nothing of a dim of which there is one element."""
     known = context_at(op)
     extents = {
-        it.name: most if (most := upper_bound(known.value(extent))) is not None else UNBOUNDED
+        it.name: most if (most := known.upper_bound(extent)) is not None else UNBOUNDED
         for it, extent in zip(op.iterators(), op.extents(), strict=True)
     }
     dtypes = {dtype_of(value.type) for value in (*op.operands, *op.results)} | {*op.acc_types}

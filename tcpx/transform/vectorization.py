@@ -98,7 +98,7 @@ def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
     padded."""
     value = op.operands[0]
     made = value.defining_op
-    if Tile.full(shape_of(op.results[0].type)).is_full(shape_of(value.type)):
+    if Tile.full(shape_of(op.results[0].type)).is_full(shape_of(value.type), context_at(op).names):
         rewriter.replace_op(op, [value])
     elif isinstance(made, Structured):
         names = (map_dim(entry) or "" for entry in made.result_maps()[made.results.index(value)])

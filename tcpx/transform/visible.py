@@ -89,7 +89,7 @@ def _tiles_of_loops(
         joined = over_iterations(joined, loop.var, shape, context_at(loop).names)
         if joined is None:
             break
-    if joined is None or joined.is_full(shape) is not True:
+    if joined is None or not joined.is_full(shape, context_at(producer).names):
         raise ctx.fail(
             f"nothing proves that the tiles of %{producer.name} in {loops[0].name} are all of it",
             op=producer,

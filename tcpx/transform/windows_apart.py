@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_coefficients, map_dim
 from tcpx.payload.interfaces import Build, Structured
 from tcpx.payload.ir import Block, Value
-from tcpx.payload.sizes import Dim, Size, is_equal
+from tcpx.payload.sizes import Dim, Size
 from tcpx.payload.traits.masked import Masked
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.records import frozen
@@ -60,9 +61,9 @@ def _apart(op: Structured, value: Value, entries: IndexingMap) -> Apart | None:
         else:
             stride, count = factors.pop(window), op.size_of(window)
             ((tap, apart),) = factors.items()
-            if is_equal(op.size_of(tap), 1) is True:
+            if are_equal_at(op, op.size_of(tap), 1):
                 found = stride, count, {window: count}
-            elif apart == 1 and is_equal(op.size_of(tap), stride) is True:
+            elif apart == 1 and are_equal_at(op, op.size_of(tap), stride):
                 found = 1, stride * count, {window: count, tap: stride}
             else:
                 return None

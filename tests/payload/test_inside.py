@@ -290,3 +290,20 @@ def test_the_print_of_what_a_schedule_made_is_read(body: str) -> None:
     program = tcpx.parse_schedule(f'language 1\nschedule s(root: func) {{\nlet e = match one "e" in root\n{body}\n}}\n')
     made = tcpx.apply_schedule(parse(text), program).module
     assert parse(made.text()).text() == made.text()
+
+
+def test_a_part_that_begins_late_stays_inside_in_each_case() -> None:
+    """The second part of a tile of two parts: before M it begins at 0 and is short, after M it is a whole step."""
+    size = "8*ceildiv(M, 12) - min(8*ceildiv(M, 12), max(0, M - %i))"
+    text = f"""
+func @f(%x: tensor<[M]xf32>, %z: tensor<[2*M]xf32>) -> tensor<[2*M]xf32> symbols [M: 1..13] {{
+  %y = gml_st.for %i in 0 to 2*M - mod(2*M, 8*ceildiv(M, 12)) step 8*ceildiv(M, 12) (%d = %z) {{
+    %p = gml_st.materialize(%x) tile [max(0, %i - M)] [{size}] : tensor<[{size}]xf32>
+    gml_st.yield(%p, %d) tile [%i] [{size}]
+  }} : tensor<[2*M]xf32>
+  tcp.return(%y)
+}}
+"""
+    parse(text)
+    with pytest.raises(UnprovenError, match="nothing says that the subset stays inside of %x"):
+        parse(text.replace("max(0, %i - M)] [", "max(0, %i + 1 - M)] ["))

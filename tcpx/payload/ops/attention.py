@@ -5,7 +5,7 @@ from math import sqrt
 
 import numpy as np
 
-from tcpx.payload.contexts import context_at
+from tcpx.payload.contexts import are_equal_at, context_at, is_less_equal_at
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import (
     DimAttribute,
@@ -30,7 +30,7 @@ from tcpx.payload.ops.normalization import softmax
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.ops.select import GreaterEqual, Select
 from tcpx.payload.ops.views import Concat, Reshape, Slice
-from tcpx.payload.sizes import Dim, is_equal, is_less_equal
+from tcpx.payload.sizes import Dim
 from tcpx.payload.types import TensorType, Type, dtype_of, i1, like, shape_of, si32, si64
 
 
@@ -191,7 +191,7 @@ class Attention(Composite):
             scores = build(Select.of(wide, scores, nothing) if is_truth else Add.of(scores, wide))
         if self.causal:
             t, u = shape_of(scores.type)[-2:]
-            is_short = all(is_less_equal(end, 2**31 - 1) is True for end in (t, u, t + self.offset))
+            is_short = all(is_less_equal_at(self, end, 2**31 - 1) for end in (t, u, t + self.offset))
             type_ = like(scores.type, shape_of(scores.type), si32 if is_short else si64)
             rank = len(shape_of(type_))
             query, key = (build(Iota([], [type_], {"dim": dim})) for dim in (rank - 2, rank - 1))
@@ -258,7 +258,7 @@ class Rope(Composite):
             raise self.error("`dims` places the dims of the tables", required, str(list(self.table_dims)))
         super().verify()
         whole, half = shape_of(self.operand.type)[-1], shape_of(self.cos.type)[-1]
-        if is_equal(whole, 2 * half) is not True:
+        if not are_equal_at(self, whole, 2 * half):
             raise self.error(
                 "the last dim of the tables is half of that of the operand",
                 required=f"2 * {half} elements",

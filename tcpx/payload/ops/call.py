@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from tcpx.payload.contexts import context_at
+from tcpx.payload.contexts import are_equal_at, context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, TextAttribute
@@ -101,7 +101,7 @@ class CallBase(Operation):
         for formal, value in zip(formals, given, strict=True):
             wanted = substitute_type(formal.type, binding)
             pairs = zip(shape_of(wanted), shape_of(value.type), strict=True)
-            if dtype_of(wanted) != dtype_of(value.type) or any(is_equal(a, b) is not True for a, b in pairs):
+            if dtype_of(wanted) != dtype_of(value.type) or any(not are_equal_at(self, a, b) for a, b in pairs):
                 raise self.error(
                     f"%{value.name} is not the {what} %{formal.name} of @{self.called.name}",
                     required=f"{formal.type}{_where(binding, formal.type)}",
@@ -506,7 +506,7 @@ class RowCall(CallBase):
         shown = f"%{formal.name}" if index < len(func.args) else "the result"
         shape, strides = shape_of(type_), self.strides(index)
         fits = dtype_of(type_) == dtype_of(value.type) and len(shape) == len(strides)
-        if not fits or any(is_equal(a, b) is not True for a, b in zip(shape, tile.shape, strict=True)):
+        if not fits or any(not are_equal_at(self, a, b) for a, b in zip(shape, tile.shape, strict=True)):
             raise self.error(
                 f"%{value.name} is not {shown} of the row {func.row}",
                 required=f"{formal.type}{_where(self.binding, formal.type)}",
@@ -514,7 +514,7 @@ class RowCall(CallBase):
             )
         given = list(zip(strides, row_major(shape), shape, strict=True))
         loose = [] if is_strided else given[:-1]
-        if any(n != 1 and is_equal(a, b) is not True for a, b, n in [*given[-1:], *loose]):
+        if any(n != 1 and not are_equal_at(self, a, b) for a, b, n in [*given[-1:], *loose]):
             raise self.error(
                 f"%{value.name} does not lie as the row {func.row} takes {shown}",
                 required="elements of a row next to one another" if is_strided else "elements without gaps",

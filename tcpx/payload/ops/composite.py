@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tcpx.payload.contexts import are_equal_at, context_at
 from tcpx.payload.evaluator import Array
 from tcpx.payload.fields import ElementsAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dim
@@ -14,7 +15,7 @@ from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.elementwise import Arithmetic, Div, Mul, cast_to
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.reduce import Reduce, ReduceSum
-from tcpx.payload.sizes import Dim, is_equal
+from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.signature import result_roles
 from tcpx.payload.types import ScalarType, TensorType, Type, accumulator_of, dtype_of, like, shape_of
@@ -91,7 +92,7 @@ class Composite(Tileable):
         for position, (it, whole) in enumerate(zip(self.iterators(), self.domain(), strict=True)):
             offset, size = parts.get(it.name, (0, whole))
             if it.is_reduction or it.is_whole:
-                if offset != 0 or is_equal(size, whole) is not True:
+                if offset != 0 or not are_equal_at(self, size, whole):
                     return None
             elif it.name in parts:
                 box = box.along(position, offset, size)
@@ -117,14 +118,14 @@ class Composite(Tileable):
 
     def verify(self) -> None:
         self.check_dtypes()
-        known = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))
+        known, here = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True)), context_at(self)
         roles = (*self.operand_roles, *result_roles(self))
         for role, indexing_map, value in zip(
             roles, (*self.maps(), *self.result_maps()), (*self.operands, *self.results), strict=True
         ):
             wanted = tuple(known[map_dim(expression) or ""] for expression in indexing_map)
             have = shape_of(value.type)
-            same = [is_equal(a, b) for a, b in zip(wanted, have, strict=False)]
+            same = [here.is_equal(a, b) for a, b in zip(wanted, have, strict=False)]
             if len(wanted) != len(have) or not all(held is True for held in same):
                 right = like(value.type, wanted, dtype_of(value.type))
                 types = ", ".join(str(right if result is value else result.type) for result in self.results)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.diagnostics import Direction, statements_to_write
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, Operand, OptionalOperand
@@ -16,7 +17,7 @@ from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduc
 from tcpx.payload.ir import Attribute, Value, operation_classes, register
 from tcpx.payload.ops.elementwise import Add, Mul, cast_to, converted
 from tcpx.payload.ops.sums_of_products import sum_of_products
-from tcpx.payload.sizes import Dim, Symbol, is_equal
+from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of
 
 
@@ -291,7 +292,7 @@ class NamedContract(ContractBase):
         shapes = [shape_of(value.type) for value in (*self.inputs, self.result)]
         return all(
             len(shape) == len(dims_)
-            and all(is_equal(known.setdefault(d, e), e) is True for d, e in zip(dims_, shape, strict=True))
+            and all(are_equal_at(self, known.setdefault(d, e), e) for d, e in zip(dims_, shape, strict=True))
             for shape, dims_ in zip(shapes, names, strict=True)
         )
 

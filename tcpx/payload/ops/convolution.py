@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, IntAttribute, Operand, OptionalOperand
@@ -24,7 +25,7 @@ from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.views import Pad, Reshape
 from tcpx.payload.ops.windows import PADDING, Windowed
-from tcpx.payload.sizes import Dim, Size, floordiv, is_equal, mod, to_text
+from tcpx.payload.sizes import Dim, Size, floordiv, mod, to_text
 from tcpx.payload.types import dtype_of, like, shape_of
 
 Names = tuple[str, ...]
@@ -243,7 +244,7 @@ class Convolution(Windowed, SumOfProducts):
         extents = dict(zip(own, shape_of(self.filter.type), strict=False))
         count = dict(zip(read, shape_of(self.input.type), strict=False)).get(c, 0)
         inner, features = extents.get(c, 0), extents.get(f, 0)
-        if is_equal(inner * self.groups, count) is not True or is_equal(mod(features, self.groups), 0) is not True:
+        if not are_equal_at(self, inner * self.groups, count) or not are_equal_at(self, mod(features, self.groups), 0):
             raise self.error(
                 "each group has as many channels of the input, and as many of the result",
                 required=f"{to_text(inner * self.groups)} of `{c}` in %{self.input.name}, and of `{f}` a multiple of"

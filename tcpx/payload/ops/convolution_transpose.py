@@ -8,6 +8,7 @@ from math import gcd
 
 import numpy as np
 
+from tcpx.payload.contexts import are_equal_at
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, IntAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims
@@ -137,7 +138,7 @@ class ConvolutionTranspose(Composite):
                 groups = [parts[k : k + step] for k in range(0, len(parts), step)]
                 parts = [build(Concat.of(group, at, joined)) for group in groups]
         made = parts[0] if max(w.stride for w in windows) == 1 else build(Reshape.of(parts[0], whole))
-        fits = all(is_equal(a, b) is True for a, b in zip(whole, shape, strict=True))
+        fits = all(are_equal_at(self, a, b) for a, b in zip(whole, shape, strict=True))
         return made if fits else build(Slice.of(made, (0,) * len(shape), shape))
 
     def _phase(self, build: Build, windows: Sequence[Window], phase: Sequence[int]) -> Value:

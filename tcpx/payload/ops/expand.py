@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from tcpx.payload.contexts import are_equal_at, is_less_equal_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.fields import ElementsAttribute
 from tcpx.payload.ir import Block, Operation, Value, register
@@ -11,7 +12,7 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Materialize
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.shorthand import Shorthand
-from tcpx.payload.sizes import Dim, is_equal, is_less, is_less_equal, to_text, variables
+from tcpx.payload.sizes import Dim, is_less, to_text, variables
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, dtype_of, like, shape_of
@@ -69,7 +70,7 @@ class Expand(Shorthand):
     def _open_dims(self) -> list[int]:
         """The dims of the operand that are not known to be 1, nor to be as long as what they become."""
         extents = enumerate(self._extents())
-        return [k for k, (own, whole) in extents if own != 1 and is_equal(own, whole) is not True]
+        return [k for k, (own, whole) in extents if own != 1 and not are_equal_at(self, own, whole)]
 
     def _check_dims(self) -> None:
         places, rank, shape = self.places_of_dims, len(shape_of(self.result.type)), shape_of(self.operand.type)
@@ -90,7 +91,7 @@ class Expand(Shorthand):
         held = f"%{self.operand.name}: {self.operand.type}, %{self.result.name}: {self.result.type}"
         for k in open_dims:
             own, whole = extents[k]
-            if is_less(1, own) is True or is_less_equal(own, 0) is True or isinstance(own, int):
+            if is_less(1, own) is True or is_less_equal_at(self, own, 0) or isinstance(own, int):
                 raise self.error(
                     f"dim {k} of %{self.operand.name} is never 1, and not known to be as long as dim {places[k]}",
                     required=f"1, {to_text(whole)}, or a symbol that may be 1",

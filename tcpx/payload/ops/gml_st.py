@@ -16,7 +16,7 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import FlagAttribute, Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Range, Value, parent_op, register
 from tcpx.payload.memory_effects import Move, MoveKind
-from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
+from tcpx.payload.sizes import Dim, Var, ceildiv, is_less_equal, to_text
 from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.subsets import Tile
@@ -371,6 +371,11 @@ class OnSubset(Operation):
         return self.operands[-1]
 
     @property
+    def is_of_all(self) -> bool:
+        """Whether the subset provably is all of the tensor or buffer."""
+        return self.subset.is_full(shape_of(self.subset_of.type), context_at(self).names)
+
+    @property
     def accesses(self) -> Sequence[tuple[Value, Tile]]:
         """What it reads or writes: tensors or buffers, and their parts."""
         return [(self.subset_of, self.subset)]
@@ -410,10 +415,8 @@ class OnSubset(Operation):
                 required=dtype_of(self.subset_of.type).name,
                 found=f"%{value.name}: {value.type}",
             )
-        equal = [True if static else is_equal(a, b) for a, b in zip(shape, wanted, strict=False)]
-        if None in equal:
-            known = context_at(self)
-            equal = [is_equal(known.value(a), known.value(b)) for a, b in zip(shape, wanted, strict=False)]
+        here = context_at(self)
+        equal = [True if static else here.is_equal(a, b) for a, b in zip(shape, wanted, strict=False)]
         if len(shape) != len(wanted) or not all(equal):
             raise self.error(
                 "value and subset have one shape",
@@ -460,7 +463,7 @@ class Materialize(OnSubset):
 
     def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
         known, rises = of(self.source), all(isinstance(s, int) and s > 0 for s in self.subset.strides)
-        if self.subset.is_full(shape_of(self.source.type)):
+        if self.is_of_all:
             return known
         return [word for word in known if word == UNIQUE or (word == SORTED and rises)]
 

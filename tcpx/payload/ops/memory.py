@@ -13,7 +13,7 @@ from tcpx.payload.evaluator import Array, Evaluation, poison
 from tcpx.payload.fields import ElementsAttribute, FlagAttribute, Operand, SubsetAttribute
 from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
-from tcpx.payload.sizes import Dim, Size, is_equal, product, to_text
+from tcpx.payload.sizes import Dim, Size, product, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of, row_major, shape_of, si64
 from tcpx.plurals import counted
@@ -126,7 +126,7 @@ class View(Operation):
                 found=str(after),
             )
         for type_ in (before, after):
-            if any(is_equal(a, b) is not True for a, b in zip(type_.strides, row_major(type_.shape), strict=True)):
+            if any(not are_equal_at(self, a, b) for a, b in zip(type_.strides, row_major(type_.shape), strict=True)):
                 raise self.error("a view is of contiguous memory", required="row-major strides", found=str(type_))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
@@ -235,14 +235,14 @@ class Copy(OnSubset):
                 raise self.error(
                     "a copy is of parts of buffers", "a buffer", f"{tile.text()} of %{value.name}: {type_}"
                 )
-            if len(kept) != 1 or is_equal(tile.strides[kept[0]] * type_.strides[kept[0]], 1) is not True:
+            if len(kept) != 1 or not are_equal_at(self, tile.strides[kept[0]] * type_.strides[kept[0]], 1):
                 raise self.error(
                     "what is copied lies side by side",
                     required="one dim that is not dropped, in steps of one element",
                     found=f"{tile.text()} of %{value.name}: {type_}",
                 )
         sizes, dtypes = [tile.shape for _, tile in self.accesses], [dtype_of(v.type) for v in self.operands]
-        if dtypes[0] != dtypes[1] or is_equal(sizes[0][0], sizes[1][0]) is not True:
+        if dtypes[0] != dtypes[1] or not are_equal_at(self, sizes[0][0], sizes[1][0]):
             found = [f"{to_text(size)} of {dtype}" for (size,), dtype in zip(sizes, dtypes, strict=True)]
             raise self.error("as many elements of one dtype are written as are read", found[0], found[1])
 

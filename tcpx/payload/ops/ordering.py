@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tcpx.payload.contexts import is_less_equal_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import FlagAttribute, IntAttribute, Operand, Result
@@ -20,7 +21,7 @@ from tcpx.payload.ops.indexing import Iota
 from tcpx.payload.ops.movement import Transpose, inverse
 from tcpx.payload.ops.ordered_rows import Order, placed_in_order
 from tcpx.payload.ops.selection import first_in_order
-from tcpx.payload.sizes import Dim, is_less_equal, to_text
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.types import HALF, ScalarType, Type, dtype_of, like, shape_of, si32, si64
 
 
@@ -84,7 +85,7 @@ class Ordering(Composite):
 
     def check_indices(self, found: ScalarType) -> None:
         """Raise VerifyError where a result cannot hold every index along the dim."""
-        fits = found.is_integer and (found.bits == 64 or is_less_equal(self.extent - 1, int(found.maximum)) is True)
+        fits = found.is_integer and (found.bits == 64 or is_less_equal_at(self, self.extent - 1, int(found.maximum)))
         if not fits:
             raise self.error(
                 f"{found} does not hold every index along dim {self.dim}",
@@ -110,7 +111,7 @@ class Ordering(Composite):
     def counted(self, build: Build) -> Value:
         """The index of each element, in 32 bits where these hold it."""
         shape = shape_of(self.operand.type)
-        holds = is_less_equal(shape[-1], int(si32.maximum)) is True
+        holds = is_less_equal_at(self, shape[-1], int(si32.maximum))
         type_ = like(self.operand.type, shape, si32 if holds else si64)
         return build(Iota([], [type_], {"dim": len(shape) - 1}))
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from tcpx.payload.broadcasting import have_equal_extents
+from tcpx.payload.contexts import are_equal_at, is_less_equal_at
 from tcpx.payload.fields import DimAttribute, DimsAttribute, IntAttribute, Operand
 from tcpx.payload.interfaces import check_dim
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.views import Reshape, Slice
-from tcpx.payload.sizes import Dim, is_equal, is_less_equal, to_text
+from tcpx.payload.sizes import Dim, is_equal, to_text
 from tcpx.payload.types import dtype_of, like, shape_of
 from tcpx.plurals import counted
 
@@ -81,7 +82,7 @@ class Split(Shorthand):
             offsets = tuple(begin if k == self.dim else 0 for k in range(len(shape)))
             made.append(Slice.of(self.operand, offsets, shape_of(result.type)).result)
             begin = begin + part[0]
-        if is_equal(begin, shape[self.dim]) is not True:
+        if not are_equal_at(self, begin, shape[self.dim]):
             raise self.error(
                 f"the parts are not as long as dim {self.dim} of %{self.operand.name}",
                 required=f"{counted(to_text(shape[self.dim]), 'element')}",
@@ -100,7 +101,7 @@ class Repeating(Shorthand):
         """The operand `counts[k]` times along each dim: one element as often, where the new dim lies `behind`, or all
         of them."""
         shape = shape_of(self.operand.type)
-        if not all(is_less_equal(0, count) is True for count in counts):
+        if not all(is_less_equal_at(self, 0, count) for count in counts):
             found = ", ".join(map(to_text, counts))
             raise self.error("nothing is there fewer than 0 times", required="0 or more", found=found)
         self._check(self.result, [n * count for n, count in zip(shape, counts, strict=True)])

@@ -6,7 +6,7 @@ from operator import add
 
 import numpy as np
 
-from tcpx.payload.contexts import context_at
+from tcpx.payload.contexts import context_at, is_less_equal_at
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import (
     DimAttribute,
@@ -20,7 +20,7 @@ from tcpx.payload.fields import (
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import STREAM, OnSubset, write_subset
-from tcpx.payload.sizes import Dim, is_less_equal, to_text
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, i1, lanes_of, shape_of, with_shape
 from tcpx.payload.value_ranges import beside
@@ -73,7 +73,7 @@ class Read(OnSubset):
         return is_flat(self, self.result)
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
-        has_elements = all(is_less_equal(1, size) is True for size in self.subset.sizes)
+        has_elements = all(is_less_equal_at(self, 1, size) for size in self.subset.sizes)
         return beside(of(self.source), self.value, has_elements)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tcpx.payload.contexts import are_equal_at, is_less_equal_at, is_unreachable
+from tcpx.payload.contexts import are_equal_at, context_at, is_less_equal_at, is_unreachable
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
@@ -17,15 +17,13 @@ from tcpx.payload.sizes import (
     Dim,
     arguments_of_minimum,
     ceildiv,
-    floordiv,
-    is_equal,
     is_less_equal,
     maximum,
     minimum,
-    mod,
     product,
     to_text,
 )
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.view import ViewLike
 from tcpx.payload.types import dtype_of, like, shape_of
@@ -108,13 +106,13 @@ class View(Tileable):
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         """That of the operands, and of `rest`; which adds nothing to those that begin at it if there are any."""
-        has_elements = all(is_less_equal(1, n) is True for value in self.operands for n in shape_of(value.type))
+        has_elements = all(is_less_equal_at(self, 1, n) for value in self.operands for n in shape_of(value.type))
         return beside(union(map(of, self.operands)), ViewLike(self).rest, has_elements)
 
     def _part(self, piece: Piece) -> Tile | None:
         """The tile of the operand that a piece is; None of all of it."""
         shape = shape_of(self.operands[piece.operand].type)
-        return None if piece.tile.is_full(shape) else piece.tile
+        return None if piece.tile.is_full(shape, context_at(self).names) else piece.tile
 
     def verify(self) -> None:
         for value in self.operands:
@@ -150,8 +148,8 @@ class View(Tileable):
 
     def _check_shape(self, wanted: Sequence[Dim], what: str) -> None:
         """Raise VerifyError unless the result provably has a shape."""
-        have = shape_of(self.result.type)
-        same = [is_equal(a, b) for a, b in zip(have, wanted, strict=False)]
+        have, here = shape_of(self.result.type), context_at(self)
+        same = [here.is_equal(a, b) for a, b in zip(have, wanted, strict=False)]
         if len(have) != len(wanted) or not all(held is True for held in same):
             right = like(self.result.type, tuple(wanted), dtype_of(self.result.type))
             raise self.error(
@@ -233,11 +231,11 @@ class Pad(View):
         dims = zip(shape_of(self.operand.type), shape_of(self.result.type), self.before, self.spacing, strict=True)
         for dim, (have, wide, low, spacing) in enumerate(dims):
             offset, size, stride = tile.offsets[dim], tile.sizes[dim], tile.strides[dim]
-            if is_equal(have, wide) is True:
+            if are_equal_at(self, have, wide):
                 shown = offset, size, 0
             elif stride != 1:
                 return None
-            elif is_equal(offset, 0) is True and is_equal(size, wide) is True:
+            elif are_equal_at(self, offset, 0) and are_equal_at(self, size, wide):
                 shown = 0, have, low
             elif low == 0 and spacing == 1:
                 shown = offset, maximum(0, minimum(size, have - offset)), 0
@@ -463,7 +461,7 @@ class Concat(View):
             return None
         offset, size, starts = tile.offsets[self.dim], tile.sizes[self.dim], _starts(self.operands, self.dim)
         cuts = [0, *(cut(start, offset, size) for start in starts[1:])]
-        if is_equal(cuts[-1], size) is not True:
+        if not are_equal_at(self, cuts[-1], size):
             return None
         found: list[Piece] = []
         for index, start in enumerate(starts[:-1]):
@@ -479,7 +477,7 @@ class Concat(View):
         found = self._parts(tile)
         if found is None:
             return None
-        return [piece for piece in found if is_equal(piece.shape[self.dim], 0) is not True] or found[:1]
+        return [piece for piece in found if not are_equal_at(self, piece.shape[self.dim], 0)] or found[:1]
 
     def operand_tile(self, index: int, box: Box) -> Tile:
         tile = self.result_tile(box)
@@ -498,7 +496,7 @@ class Concat(View):
     def usual_attribute(self, key: str) -> str:
         """The dim along which the result is longer."""
         first, shape = (shape_of(v.type) for v in (self.operands[0], self.result)) if self.operands else ((), ())
-        longer = [k for k, (a, b) in enumerate(zip(first, shape, strict=False)) if is_equal(a, b) is not True]
+        longer = [k for k, (a, b) in enumerate(zip(first, shape, strict=False)) if not are_equal_at(self, a, b)]
         return str(longer[0]) if longer else ""
 
     def verify(self) -> None:
@@ -507,10 +505,10 @@ class Concat(View):
         super().verify()
         rank = len(shape_of(self.operands[0].type))
         self._ints((self.dim,), "dim", rank)
-        first = shape_of(self.operands[0].type)
+        first, here = shape_of(self.operands[0].type), context_at(self)
         for value in self.operands[1:]:
             shape = shape_of(value.type)
-            beside = [is_equal(a, b) for k, (a, b) in enumerate(zip(first, shape, strict=False)) if k != self.dim]
+            beside = [here.is_equal(a, b) for k, (a, b) in enumerate(zip(first, shape, strict=False)) if k != self.dim]
             if len(shape) != rank or not all(held is True for held in beside):
                 raise self.error(
                     f"what is joined along dim {self.dim} has the same extent along the others",
@@ -553,33 +551,38 @@ class Reshape(View):
         return [Move(MoveKind.RESHAPE, 0, self.result)]
 
     def pieces(self, tile: Tile) -> Sequence[Piece] | None:
-        inner = _in_shape(tile, shape_of(self.result.type), shape_of(self.operand.type))
+        inner = _in_shape(tile, shape_of(self.result.type), shape_of(self.operand.type), context_at(self))
         return None if inner is None else [Piece.of(0, inner, shape=tile.sizes)]
 
     def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
-        outer = _in_shape(tile, shape_of(self.operand.type), shape_of(self.result.type))
+        outer = _in_shape(tile, shape_of(self.operand.type), shape_of(self.result.type), context_at(self))
         return None if outer is None else Box(outer.offsets, outer.sizes)
 
     def on_box(self, operands: Sequence[Value], box: Box) -> Operation:
         made = self.on_tiles(operands, box.sizes)
-        made.verify()  # a tile of which this is not known is none
+        _check_count(made, self)  # a tile of which this is not known is none
         return made
 
     def verify(self) -> None:
         super().verify()
-        before, after = product(shape_of(self.operands[0].type)), product(shape_of(self.result.type))
-        if not are_equal_at(self, before, after) and not is_unreachable(self):
-            raise self.error(
-                "a reshape keeps the number of elements",
-                required=f"{counted(to_text(before), 'element')}",
-                found=f"{counted(to_text(after), 'element')} in {self.result.type}",
-            )
+        _check_count(self, self)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (np.ascontiguousarray(args[0]).reshape(evaluation.shape(self.result.type)),)
 
 
-def _in_shape(tile: Tile, shape: Sequence[Dim], other: Sequence[Dim]) -> Tile | None:
+def _check_count(op: Operation, at: Operation) -> None:
+    """Raise VerifyError unless a reshape, which stands where `at` does, provably keeps the number of elements."""
+    before, after = (product(shape_of(value.type)) for value in (op.operands[0], op.results[0]))
+    if not are_equal_at(at, before, after) and not is_unreachable(at):
+        raise op.error(
+            "a reshape keeps the number of elements",
+            required=f"{counted(to_text(before), 'element')}",
+            found=f"{counted(to_text(after), 'element')} in {op.results[0].type}",
+        )
+
+
+def _in_shape(tile: Tile, shape: Sequence[Dim], other: Sequence[Dim], here: Context) -> Tile | None:
     """The elements of a tile of a tensor of one shape, as a tile of it under another; None if they are none."""
     if tile.dropped or not tile.has_unit_strides:
         return None
@@ -587,7 +590,7 @@ def _in_shape(tile: Tile, shape: Sequence[Dim], other: Sequence[Dim]) -> Tile | 
     sizes: list[Dim] = []
     first = second = 0
     while first < len(shape) or second < len(other):
-        group = _group(shape[first:], other[second:])
+        group = _group(shape[first:], other[second:], here)
         if group is None:
             return None
         taken, given = group
@@ -596,6 +599,7 @@ def _in_shape(tile: Tile, shape: Sequence[Dim], other: Sequence[Dim]) -> Tile | 
             tile.sizes[first : first + taken],
             shape[first : first + taken],
             other[second : second + given],
+            here,
         )
         if found is None:
             return None
@@ -605,26 +609,26 @@ def _in_shape(tile: Tile, shape: Sequence[Dim], other: Sequence[Dim]) -> Tile | 
     return Tile(tuple(offsets), tuple(sizes))
 
 
-def _group(shape: Sequence[Dim], other: Sequence[Dim]) -> tuple[int, int] | None:
+def _group(shape: Sequence[Dim], other: Sequence[Dim], here: Context) -> tuple[int, int] | None:
     """How many of the first dims of two shapes have as many elements as one another, the fewest; None without."""
     pairs = [(a, b) for a in range(len(shape) + 1) for b in range(len(other) + 1) if a + b > 0]
     for a, b in sorted(pairs, key=sum):
-        if is_equal(product(shape[:a]), product(other[:b])) is True:
+        if here.is_equal(product(shape[:a]), product(other[:b])) is True:
             return a, b
     return None
 
 
 def _range_in(
-    offsets: Sequence[Dim], sizes: Sequence[Dim], shape: Sequence[Dim], other: Sequence[Dim]
+    offsets: Sequence[Dim], sizes: Sequence[Dim], shape: Sequence[Dim], other: Sequence[Dim], here: Context
 ) -> tuple[Sequence[Dim], Sequence[Dim]] | None:
     """Offsets and sizes, in dims of the shape `other`, of elements that lie side by side in some of `shape`."""
     if len(shape) == len(other) == 1:
         return offsets, sizes
     dims = zip(offsets, sizes, shape, strict=True)
-    whole = [is_equal(size, extent) is True and is_equal(offset, 0) is True for offset, size, extent in dims]
+    whole = [here.is_equal(size, extent) is True and here.is_equal(offset, 0) is True for offset, size, extent in dims]
     if all(whole):
         return (0,) * len(other), other
-    outer = next((k for k, size in enumerate(sizes) if is_equal(size, 1) is not True), len(shape) - 1)
+    outer = next((k for k, size in enumerate(sizes) if here.is_equal(size, 1) is not True), len(shape) - 1)
     if not all(whole[outer + 1 :]):
         return None
     begin: Dim = 0
@@ -633,21 +637,21 @@ def _range_in(
     count = product(sizes)
     for dim in range(len(other)):
         inner = product(other[dim + 1 :])
-        if is_equal(inner, 0) is not False or is_equal(mod(count, inner), 0) is not True:
+        if here.is_equal(inner, 0) is not False or here.is_equal(here.mod(count, inner), 0) is not True:
             continue
-        rows = floordiv(count, inner)
-        starts_row = is_equal(mod(begin, inner), 0) is True
-        stays = dim == 0 or is_equal(rows, 1) is True or _divides(rows, other[dim], floordiv(begin, inner))
+        rows, place = here.floordiv(count, inner), here.floordiv(begin, inner)
+        starts_row = here.is_equal(here.mod(begin, inner), 0) is True
+        stays = dim == 0 or here.is_equal(rows, 1) is True or _divides(rows, other[dim], place, here)
         if starts_row and stays:
             found: list[Dim] = []
             for k, extent in enumerate(other[: dim + 1]):
-                place = floordiv(begin, product(other[k + 1 :]))
-                found.append(place if k == 0 else mod(place, extent))
+                place = here.floordiv(begin, product(other[k + 1 :]))
+                found.append(place if k == 0 else here.mod(place, extent))
             rest = len(other) - dim - 1
             return (*found, *(0,) * rest), (*(1,) * dim, rows, *other[dim + 1 :])
     return None
 
 
-def _divides(rows: Dim, extent: Dim, place: Dim) -> bool:
+def _divides(rows: Dim, extent: Dim, place: Dim, here: Context) -> bool:
     """Whether `rows` from a place on end before a dim of this extent does: they divide both."""
-    return is_equal(rows, 0) is False and all(is_equal(mod(d, rows), 0) is True for d in (extent, place))
+    return here.is_equal(rows, 0) is False and all(here.is_equal(here.mod(d, rows), 0) is True for d in (extent, place))

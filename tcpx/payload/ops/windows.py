@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
+from tcpx.payload.contexts import are_equal_at, is_less_equal_at
 from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute
 from tcpx.payload.indexing_maps import dim_symbol, map_dim
@@ -17,7 +18,7 @@ from tcpx.payload.ops.bits import And
 from tcpx.payload.ops.indexing import Iota
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.ops.select import GreaterEqual, Less
-from tcpx.payload.sizes import Dim, floordiv, is_equal, is_less_equal, to_text
+from tcpx.payload.sizes import Dim, floordiv, is_equal, to_text
 from tcpx.payload.types import Type, dtype_of, like, shape_of, si64
 from tcpx.plurals import counted
 from tcpx.records import frozen
@@ -174,7 +175,7 @@ class Windowed(Structured):
                 return None
             for expression, extent in zip(indexing_map, shape_of(value.type), strict=True):
                 name = map_dim(expression)
-                if name is not None and is_equal(known.setdefault(name, extent), extent) is not True:
+                if name is not None and not are_equal_at(self, known.setdefault(name, extent), extent):
                     return None
         shape = shape_of(self.operands[0].type)
         for window in self.windows():
@@ -190,7 +191,7 @@ class Windowed(Structured):
     def verify(self) -> None:
         count = len(self.window_dims)
         for key, (held, usual) in self._numbers().items():
-            if (held and len(held) != count) or not all(is_less_equal(usual, d) is True for d in held):
+            if (held and len(held) != count) or not all(is_less_equal_at(self, usual, d) for d in held):
                 raise self.error(
                     f"`{key}` has a number for each dim that is read by windows",
                     required=f"{counted(count, 'number')}, {usual} or more",

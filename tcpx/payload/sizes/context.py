@@ -14,7 +14,7 @@ from typing import Final
 from tcpx.payload.sizes.arithmetic import ceildiv, floordiv, maximum, minimum, mod
 from tcpx.payload.sizes.bounds import REMEMBERED, is_less_equal, known_divisor, lower_bound, upper_bound
 from tcpx.payload.sizes.equations import reduced
-from tcpx.payload.sizes.expressions import Atom, Dim, Max, Min, Mod, Size, Symbol, Var, atoms, product, total
+from tcpx.payload.sizes.expressions import Atom, Dim, Extremum, Max, Min, Mod, Size, Symbol, Var, atoms, product, total
 from tcpx.payload.sizes.limits import not_negative
 from tcpx.payload.sizes.linear import are_contradictory
 from tcpx.payload.sizes.predicates import Comparison, Predicate
@@ -23,6 +23,8 @@ from tcpx.payload.sizes.substitution import Substitution, simplify
 
 MOST_RELATIONS: Final = 16
 """Conditions that one proof combines."""
+MOST_CASES: Final = 2
+"""Minima and maxima whose arguments one proof tells apart, one in the cases of another."""
 
 
 class Context:
@@ -135,6 +137,27 @@ class Context:
     def holds(self, condition: Predicate) -> bool:
         """Whether the condition is known to hold wherever the context does."""
         return self.decide(condition) is True
+
+    def holds_in_cases(self, condition: Predicate) -> bool:
+        """`holds`, where need be in each case of a minimum or maximum: one for each argument that it may be. A case is
+        a context of its own, so this is for conditions without which a program is refused."""
+        return all(self._holds_in_cases(comparison, MOST_CASES) for comparison in condition.comparisons)
+
+    def _holds_in_cases(self, wanted: Comparison, deeper: int) -> bool:
+        if self._decide(wanted) is True or not self.is_possible:
+            return True
+        needed = wanted.not_negative() if deeper else ()
+        return bool(needed) and all(
+            any(self._is_not_negative_in_cases(size, atom, deeper - 1) for atom in _extrema(size)) for size in needed
+        )
+
+    def _is_not_negative_in_cases(self, size: Dim, atom: Extremum, deeper: int) -> bool:
+        order = "<=" if isinstance(atom, Min) else ">="
+        for arg in atom.args:
+            case = self.and_also(*(Predicate.of(order, arg, other) for other in atom.args if other is not arg))
+            if not case._holds_in_cases(Comparison("<=", 0, _with_in_place_of(size, atom, arg)), deeper):
+                return False
+        return True
 
     @property
     def is_possible(self) -> bool:
@@ -273,6 +296,12 @@ def _constant_beside_multiples(size: Dim, divisor: int) -> int | None:
             same = same + coefficient * (rest.lhs - rest.size())
     constant = same if isinstance(same, int) else same.constant
     return constant if known_divisor(same - constant) % divisor == 0 else None
+
+
+def _extrema(size: Dim) -> Sequence[Extremum]:
+    """The minima and maxima that are terms of a size."""
+    terms = size.terms if isinstance(size, Size) else ()
+    return [factors[0] for factors, _ in terms if len(factors) == 1 and isinstance(factors[0], Extremum)]
 
 
 def _without_a_term(d: Dim, zero: Dim) -> Iterator[Dim]:

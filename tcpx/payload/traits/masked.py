@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
+from tcpx.payload.contexts import is_less_equal_at
 from tcpx.payload.ir import VALID
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, as_dim, is_less_equal
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, as_dim
 from tcpx.payload.traits.to_write import wrong_attribute
 from tcpx.payload.traits.trait import Trait
 
@@ -49,7 +50,7 @@ class Masked(Trait["Structured"]):
         are."""
         op = self.op
         extents = dict(zip((it.name for it in op.iterators()), op.domain(), strict=True))
-        short = [(name, count) for name, count in valid.items() if is_less_equal(extents[name], count) is not True]
+        short = [(name, count) for name, count in valid.items() if not is_less_equal_at(op, extents[name], count)]
         op.attributes.pop(VALID, None)
         if short:
             op.attributes[VALID] = tuple(short)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
+from tcpx.payload.contexts import is_less_equal_at
 from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.sizes import is_less_equal
 from tcpx.payload.traits.trait import DeclaredValue, Trait, declared
 from tcpx.payload.types import ScalarType
 
@@ -83,5 +83,5 @@ class Reduction(Trait["Structured"]):
             return None
         op = self.op
         outer = op.iterators()[: [it.name for it in op.iterators()].index(dim)]
-        several = (it.name for it in outer if it.is_reduction and is_less_equal(op.size_of(it.name), 1) is not True)
+        several = (it.name for it in outer if it.is_reduction and not is_less_equal_at(op, op.size_of(it.name), 1))
         return next(several, None)

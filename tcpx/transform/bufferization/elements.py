@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Iterator, Position, Structured
 from tcpx.payload.ir import Operation, Range, Value
@@ -10,8 +11,9 @@ from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.memory import At
 from tcpx.payload.ops.vector import Gather, Read, Write
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
+from tcpx.payload.sizes import Dim, Size, Symbol, floordiv, is_equal, maximum, mod, product, substitute
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.indices import Indices
 from tcpx.payload.traits.lanes import Lanes
@@ -154,7 +156,7 @@ class ElementLoops:
         outer, anchor = nest.block, None
         for first, last in ((begin, whole), (whole, end)):
             at = nest.enter_range(turns.dim, (first, last), turns.width)
-            count = turns.width if last is whole else minimum(turns.width, end - at)
+            count = turns.width if last is whole else context_at(op).minimum(turns.width, end - at)
             index[dim_symbol(turns.dim)] = at
             nest.lanes = turns.dim, Strip(at, count, 1, turns.width)
             vectors = turns.on_lanes(nest.build, self._arguments(op, nest, index, turns.inputs))
@@ -203,7 +205,7 @@ class ElementLoops:
         for first, last in ((begin, whole), (whole, end)):
             at, held = nest.enter_carrying(dim, (first, last), lanes, width)
             index[dim_symbol(dim)] = at
-            nest.lanes = dim, Strip(at, width if last is whole else minimum(width, end - at), 1, width)
+            nest.lanes = dim, Strip(at, width if last is whole else context_at(op).minimum(width, end - at), 1, width)
             args = [nest.on_lanes(value) for value in self._arguments(op, nest, index)]
             count = len(nest.made)
             made = op.elements(nest.build, args, held)
@@ -239,7 +241,7 @@ class ElementLoops:
                 found=f"lanes along `{dim}`",
             )
         first = nest.enter(dim, extent, lanes[1])
-        nest.lanes = dim, Strip(first, minimum(lanes[1], extent - first), 1, lanes[1])
+        nest.lanes = dim, Strip(first, context_at(op).minimum(lanes[1], extent - first), 1, lanes[1])
         return first
 
     def _ragged(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Range | None:
@@ -251,7 +253,8 @@ class ElementLoops:
         for k in (bounds.first, bounds.end):
             element = self._operand(nest, op.inputs[k], tuple(substitute(e, index) for e in op.maps()[k]))
             ends.append(nest.bind(dim, element, value_range(op.inputs[k]) or (0, extent + 1)) - bounds.origin)
-        return maximum(0, ends[0]), minimum(extent, ends[1])
+        here = context_at(op)
+        return here.maximum(0, ends[0]), here.minimum(extent, ends[1])
 
     def _begin_updating(self, op: Structured, numbers: Sequence[int]) -> None:
         """Let results of which iterations change elements in memory be what they are before."""
@@ -391,12 +394,12 @@ class ElementLoops:
     def fill_padding(self, op: Operation, place: Place, inside: Tile, spacing: Sequence[int], rest: float) -> None:
         """Write `rest` where a padding does not show its operand, which is `inside`: for each dim the strips beside and
         between its elements along it, where it is along the dims before."""
-        outer = shape_of(op.result.type)
+        outer, known = shape_of(op.result.type), context_at(op).names
         whole = Tile.full(outer)
         for dim, (size, extent) in enumerate(zip(inside.sizes, outer, strict=True)):
-            if is_equal(size, extent) is True:
+            if is_equal(size, extent, known) is True:
                 continue
-            for offset, count, stride in _strips(inside.offsets[dim], size, spacing[dim], extent):
+            for offset, count, stride in _strips(inside.offsets[dim], size, spacing[dim], extent, known):
                 offsets = (*inside.offsets[:dim], offset, *whole.offsets[dim + 1 :])
                 sizes = (*inside.sizes[:dim], count, *outer[dim + 1 :])
                 strides = (*inside.strides[:dim], stride, *whole.strides[dim + 1 :])
@@ -423,15 +426,15 @@ class ElementLoops:
         self._continue(op, write)
 
 
-def _strips(first: Dim, size: Dim, spacing: int, extent: Dim) -> Iterable[tuple[Dim, Dim, Dim]]:
+def _strips(first: Dim, size: Dim, spacing: int, extent: Dim, known: KnownSymbols) -> Iterable[tuple[Dim, Dim, Dim]]:
     """The ranges of a dim, each by offset, size and stride, where `size` elements from `first` on, `spacing` apart, are
     not."""
     if first != 0:
         yield 0, first, 1
     for gap in range(1, spacing):
-        yield first + gap, maximum(0, size - 1), spacing
-    end = first + (size if spacing == 1 else maximum(0, size * spacing - (spacing - 1)))
-    if is_equal(end, extent) is not True:
+        yield first + gap, maximum(0, size - 1, known=known), spacing
+    end = first + (size if spacing == 1 else maximum(0, size * spacing - (spacing - 1), known=known))
+    if is_equal(end, extent, known) is not True:
         yield end, extent - end, 1
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.ir import Block, Operation, OpT, Range, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import For, If, StYield, runs_at_most_once
@@ -78,7 +79,9 @@ class Nest:
 
     def enter(self, dim: str, extent: Dim, step: int = 1) -> Dim:
         """Open a loop over 0..extent in steps; returns its variable. A single iteration needs no loop."""
-        if extent == 1 or (step > 1 and is_less_equal(1, extent) is True and is_less_equal(extent, step) is True):
+        known = context_at(self.op).names
+        is_one = is_less_equal(1, extent, known) is True and is_less_equal(extent, step, known) is True
+        if extent == 1 or (step > 1 and is_one):
             return 0
         return self._open(dim, (0, extent), (), step)[0]
 
@@ -146,7 +149,7 @@ class Nest:
         if self.block is self.op.parent or not isinstance(loop, For) or loop.parent is None or len(ops) != 2:
             return anchor
         (read, write), length = ops, loop.var.upper - loop.var.lower
-        is_short = isinstance(length, Size) and upper_bound(length) is not None
+        is_short = isinstance(length, Size) and upper_bound(length, context_at(self.op).names) is not None
         if not isinstance(read, Read) or not isinstance(write, Write) or is_short or runs_at_most_once(loop):
             return anchor
         part, subset = _along(read, loop.var), _along(write, loop.var)
@@ -164,7 +167,8 @@ def _along(access: Read | Write, var: Var) -> Tile | None:
     """The elements that iterations access one by one, each behind the one of the last; None if they do not."""
     tile, type_ = access.subset, access.subset_of.type
     dims = [dim for dim, offset in enumerate(tile.offsets) if var in variables(offset)]
-    lows = [lower_bound(size) for size in tile.sizes]
+    known = context_at(access).names
+    lows = [lower_bound(size, known) for size in tile.sizes]
     if len(dims) != 1 or tile.kept or any(low is None or low < 1 for low in lows):
         return None
     dim, rank = dims[0], range(tile.rank)

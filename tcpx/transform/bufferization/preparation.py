@@ -144,6 +144,6 @@ def _read_register(rewriter: Rewriter, op: Materialize) -> None:
         read = rewriter.insert(Read.of(source, op.subset, op.result.type), InsertPoint.before(op), op.result.name)
         rewriter.continue_as(op, read)
         rewriter.replace_op(op, [read.result])
-    elif not isinstance(source.type, TensorType) and op.subset.is_full(shape_of(source.type)):
+    elif not isinstance(source.type, TensorType) and op.is_of_all:
         rewriter.end(op, "a subset that is all of a value is the value")
         rewriter.replace_op(op, [source])

@@ -120,16 +120,16 @@ def _chains(loop: Loop, placement: Placement) -> Iterator[Chain]:
             done.add(current)
             current = following.get(current)
         end = yields[members[-1]] if members else None
-        if end is not None and (len(members) == 1 or end.subset.is_full(shape_of(end.destination.type))):
+        if end is not None and (len(members) == 1 or end.is_of_all):
             yield Chain(tuple(members), end, current is head)
 
 
 def _taken(end: StYield) -> Value | None:
     """The value of which all is yielded to all of a destination."""
-    if not end.subset.is_full(shape_of(end.destination.type)):
+    if not end.is_of_all:
         return None
     made = end.value.defining_op
-    if isinstance(made, Materialize) and made.subset.is_full(shape_of(made.source.type)):
+    if isinstance(made, Materialize) and made.is_of_all:
         return made.source
     return end.value
 
@@ -162,7 +162,7 @@ def _alternate(rewriter: Rewriter, loop: For, chain: Chain, slots: int) -> None:
     turn = floordiv(loop.var.size() - loop.var.lower, loop.var.step)
     type_ = TensorType((slots, *shape_of(first.type)), dtype_of(first.type))
     starts = [loop.operands[k] for k in at]
-    if length == 1 and not chain.end.subset.is_full(shape_of(first.type)):
+    if length == 1 and not chain.end.is_of_all:
         starts += starts  # what is not yielded stays as it was: in both slots
     start = _in_slots(rewriter, loop, starts, type_)
     for member in chain.members[:-1]:

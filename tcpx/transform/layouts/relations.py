@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.indexing_maps import IndexingMap, map_element, map_symbols
 from tcpx.payload.interfaces import Structured, Tileable, pieces_of_all
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.sizes import Dim, is_equal, product
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.traits.dims import by_dims, of_dims
 from tcpx.payload.traits.lanes import Lanes
 from tcpx.payload.traits.masked import Masked
@@ -101,7 +103,7 @@ def relation_of(op: Operation) -> Relation | None:
         return Relation(values, (own,) * len(values), is_aligned=True)
     pieces = pieces_of_all(op)
     if pieces is not None and len(pieces) == 1 and len(op.operands) == 1 and pieces[0].reshapes:
-        return _of_reshape(values)
+        return _of_reshape(values, context_at(op).names)
     return None
 
 
@@ -131,14 +133,14 @@ def _of_subset(op: Materialize, values: tuple[Value, ...]) -> Relation | None:
     return Relation(values, (own, tuple(own[dim] for dim in op.subset.kept)), is_aligned=True)
 
 
-def _of_reshape(values: tuple[Value, ...]) -> Relation | None:
+def _of_reshape(values: tuple[Value, ...], known: KnownSymbols) -> Relation | None:
     """The dims of a reshape and of its operand in groups of as many elements, of as few dims as there can be."""
     shapes = [shape_of(value.type) for value in values]
     wide = [[dim for dim, extent in enumerate(shape) if extent != 1] for shape in shapes]
     entries = [[frozenset[str]()] * len(shape) for shape in shapes]
     groups, start = set[str](), [0, 0]
     while start[0] < len(wide[0]) or start[1] < len(wide[1]):
-        taken = _group([[shapes[k][dim] for dim in wide[k][start[k] :]] for k in (0, 1)])
+        taken = _group([[shapes[k][dim] for dim in wide[k][start[k] :]] for k in (0, 1)], known)
         if taken is None:
             return None
         name = f"d{start[0]}_{start[1]}"
@@ -151,10 +153,10 @@ def _of_reshape(values: tuple[Value, ...]) -> Relation | None:
     return Relation(values, tuple(map(tuple, entries)), frozenset(groups))
 
 
-def _group(shapes: Sequence[Sequence[Dim]]) -> tuple[int, int] | None:
+def _group(shapes: Sequence[Sequence[Dim]], known: KnownSymbols) -> tuple[int, int] | None:
     """How many of the first dims of two shapes have the same number of elements, the fewest; None without."""
     counts = ((a, b) for a in range(1, len(shapes[0]) + 1) for b in range(1, len(shapes[1]) + 1))
     for a, b in sorted(counts, key=sum):
-        if is_equal(product(shapes[0][:a]), product(shapes[1][:b])) is True:
+        if is_equal(product(shapes[0][:a]), product(shapes[1][:b]), known) is True:
             return a, b
     return None

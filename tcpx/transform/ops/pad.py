@@ -1,5 +1,6 @@
 """pad: pad dims of an operation to a static size."""
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.sizes import is_equal, is_less_equal, to_text
 from tcpx.transform.declaration import (
@@ -67,7 +68,7 @@ class Pad(Transform):
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} cannot be padded", op=op, required="the Tiling interface", found=op.opcode)
         check_on_tensors(ctx, op)
-        static: dict[str, int] = {}
+        known, static = context_at(op).names, dict[str, int]()
         for dim, size in sizes.items():
             extent = op.size_of(dim)
             if not isinstance(size, int):
@@ -77,7 +78,7 @@ class Pad(Transform):
                     required="a size that is a number now",
                     found=to_text(size),
                 )
-            if is_less_equal(extent, size) is not True:
+            if is_less_equal(extent, size, known) is not True:
                 raise ctx.fail(
                     f"`{dim}` of %{op.name} may be larger than {size}",
                     op=op,
@@ -85,7 +86,7 @@ class Pad(Transform):
                     found=str(size),
                     fix=f"tile it first: `tile({op.name}, [{dim}: {size}])`",
                 )
-            if is_equal(extent, size) is True:
+            if is_equal(extent, size, known) is True:
                 continue
             check_not_whole(ctx, op, dim, "padded")
             static[dim] = size

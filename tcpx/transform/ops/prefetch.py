@@ -15,7 +15,6 @@ from tcpx.payload.sizes import (
     Size,
     ceildiv,
     floordiv,
-    is_equal,
     mod,
     product,
     variables,
@@ -226,11 +225,9 @@ def _slab(source: Value, subset: Tile, loop: Loop) -> int | None:
         return None
     (outer,), shape = moved, shape_of(source.type)
     step = subset.offsets[outer] - subset.substitute({loop.var: loop.var.lower}).offsets[outer]
-    follows = is_equal(step, Size.of(loop.var) - loop.var.lower) and is_equal(subset.sizes[outer], loop.var.step)
-    whole = all(
-        is_equal(subset.offsets[dim], 0) and is_equal(subset.sizes[dim], shape[dim])
-        for dim in range(outer + 1, len(shape))
-    )
+    here, var, beside = context_at(loop), loop.var, range(outer + 1, len(shape))
+    follows = here.is_equal(step, Size.of(var) - var.lower) and here.is_equal(subset.sizes[outer], var.step)
+    whole = all(here.is_equal(subset.offsets[d], 0) and here.is_equal(subset.sizes[d], shape[d]) for d in beside)
     return outer if follows and whole and not _is_strided(source) else None
 
 

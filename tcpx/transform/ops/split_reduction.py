@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from tcpx.limits import shortened
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
-from tcpx.payload.sizes import is_equal, mod, to_text
+from tcpx.payload.sizes import to_text
 from tcpx.payload.traits.masked import Masked
 from tcpx.payload.traits.positions import positions_read
 from tcpx.payload.traits.reduction import Reduction
@@ -203,7 +204,8 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
                 fix=Direction("`parts`, or a reduction of one dim after the other"),
             )
     extent = op.size_of(dim)
-    if is_equal(mod(extent, factor), 0) is True:
+    here = context_at(op)
+    if here.is_equal(here.mod(extent, factor), 0) is True:
         return
     for index, indexing_map in enumerate(op.maps()):
         has_dim = dim in {map_dim(e) for e in indexing_map}

@@ -5,7 +5,7 @@ from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.sizes import Dim, ceildiv, maximum, to_text
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.sizes.bounds import upper_bound
 from tcpx.payload.traits.reduction import Reduction
 from tcpx.payload.traits.scatter import Scatter
@@ -195,8 +195,9 @@ def _shared(ctx: TransformContext, op: Tileable, args: Arguments) -> tuple[DimSt
                 found=to_text(size),
                 fix=f"[{dim}: 1]",
             )
-        known = dim in extents and size > 0
-        found.append(DimStep(dim, size * maximum(1, ceildiv(extents[dim], size * count)) if known else size))
+        is_known, here = dim in extents and size > 0, context_at(op)
+        rounds = here.maximum(1, here.ceildiv(extents[dim], size * count)) if is_known else 1
+        found.append(DimStep(dim, size * rounds))
     return tuple(found)
 
 
@@ -273,5 +274,5 @@ def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, t
             op=op,
             required="a size that is a number now",
             found=to_text(size),
-            fix="tail: none" if upper_bound(size) is None else None,
+            fix="tail: none" if upper_bound(size, context_at(op).names) is None else None,
         )

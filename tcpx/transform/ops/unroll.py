@@ -7,8 +7,7 @@ from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import UNROLLED, Loop, trip_count
-from tcpx.payload.sizes import mod, to_text
-from tcpx.payload.sizes.bounds import is_equal
+from tcpx.payload.sizes import to_text
 from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     BOOL,
@@ -25,7 +24,7 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.editing import loops_stepping
 from tcpx.transform.static_tiles import left_out_if_idle, with_argument
-from tcpx.transform.unrolling import unroll
+from tcpx.transform.unrolling import divides_iterations, unroll
 
 
 @register
@@ -121,8 +120,7 @@ class Unroll(Transform):
                 found="no iteration",
                 fix=left_out_if_idle(ctx.location, self.name),
             )
-        whole = is_equal(mod(trips, factor), 0) is True and is_equal(mod(var.upper - var.lower, var.step), 0) is True
-        if not whole and trips != factor:
+        if not divides_iterations(loop, factor) and trips != factor:
             raise ctx.fail(
                 f"{factor} does not divide the iterations of {loop.name}",
                 op=loop,

@@ -4,8 +4,7 @@ from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, trip_count
-from tcpx.payload.sizes import mod, to_text
-from tcpx.payload.sizes.bounds import is_equal
+from tcpx.payload.sizes import to_text
 from tcpx.plurals import counted
 from tcpx.transform.declaration import (
     INT,
@@ -20,7 +19,7 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.sibling_fusion import fuse_siblings
-from tcpx.transform.unrolling import unroll
+from tcpx.transform.unrolling import divides_iterations, unroll
 
 MOST = 64
 """The most iterations at once."""
@@ -101,8 +100,7 @@ def _check(ctx: TransformContext, loop: Loop, factor: int) -> None:
             fix=Direction(f"unroll(.., factor: {factor})"),
         )
     var, trips = loop.var, context_at(loop).value(trip_count(loop))
-    whole = is_equal(mod(trips, factor), 0) is True and is_equal(mod(var.upper - var.lower, var.step), 0) is True
-    if not whole:
+    if not divides_iterations(loop, factor):
         raise ctx.fail(
             f"{factor} does not divide the iterations of {loop.name}",
             op=loop,

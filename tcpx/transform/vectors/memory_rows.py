@@ -161,8 +161,8 @@ def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int
         if outer:
             return _contiguous_row(selector, op, buffer, lanes, kind)
         distance = op.subset.strides[dim] * buffer.strides[dim]
-        base = kind if is_equal(distance, 1) is True else f"strided_{kind}"
-        conditions = [EVERY_SECOND] if is_equal(distance, 2) is True else []
+        base = kind if are_equal_at(op, distance, 1) else f"strided_{kind}"
+        conditions = [EVERY_SECOND] if are_equal_at(op, distance, 2) else []
         full = kind != "load_from" and are_equal_at(op, lanes, op.subset.sizes[dim])
         names = [base, f"masked_{base}"] if full else [f"masked_{base}"]
     return _first_row(selector, names, held, conditions)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
@@ -24,6 +25,7 @@ from tcpx.payload.ops.views import FREE
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Var, is_equal, maximum
 from tcpx.payload.sizes.predicates import Predicate
+from tcpx.payload.sizes.questions import KnownSymbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.reduction import Reduction
@@ -61,13 +63,13 @@ def transposed(op: Operation | None) -> tuple[Value, Index] | None:
     return op.operands[0], tuple(read.index(entry) for entry in result)
 
 
-def are_contiguous(subset: Tile, type_: Type, length: int) -> bool:
+def are_contiguous(subset: Tile, type_: Type, length: int, known: KnownSymbols) -> bool:
     """Whether the rows of a subset, as long as said, are rows of contiguous memory, one behind the other."""
     if not isinstance(type_, BufferType) or subset.kept[-2:] != (subset.rank - 2, subset.rank - 1):
         return False
     wanted = zip(type_.strides, row_major(type_.shape), strict=True)
     sizes = (type_.shape[-1], subset.sizes[-1], length), (*subset.strides[-2:], 1)
-    return all(is_equal(a, b) is True for a, b in (*wanted, *(pair for row in sizes for pair in pairwise(row))))
+    return all(is_equal(a, b, known) is True for a, b in (*wanted, *(pair for row in sizes for pair in pairwise(row))))
 
 
 def flattened(subset: Tile) -> Tile:
@@ -239,7 +241,7 @@ class Pieces:
         op, extents = value.defining_op, shape_of_vector(value.type)
         if not isinstance(op, Read) or value in self.grids or op.first or lanes.dim != len(extents) - 2:
             return None
-        if not are_contiguous(op.subset, op.source.type, extents[-1]):
+        if not are_contiguous(op.subset, op.source.type, extents[-1], context_at(op).names):
             return None
         return short_rows(self.target, LaneType(dtype_of(value.type).name, lanes.width), extents[-1])
 
@@ -299,7 +301,7 @@ class Pieces:
         if len(shape) < 2 or not places or places[-2] != len(shape) - 1:
             return None
         found = short_rows(self.target, LaneType(dtype_of(value.type).name, width), shape[-1])
-        if found is None or not are_contiguous(subset, to.operands[-1].type, shape[-1]):
+        if found is None or not are_contiguous(subset, to.operands[-1].type, shape[-1], context_at(to).names):
             return None
         made: dict[Index, Value] = {}
         for first in product(*map(range, shape[:-2]), range(0, shape[-2], width)):
