@@ -353,7 +353,7 @@ def _stored(func: FuncOp) -> list[object]:
 
 def inline(rewriter: Rewriter, call: Call) -> None:
     """Replace a call by the operations of the function; erase the function if it has no other call."""
-    func, caller = call.called, rewriter.func_of(call)
+    func = call.called
     values = dict(zip(func.args, call.operands, strict=True))
     sizes = cast("Mapping[Symbol | Var, Dim]", Calling(call).binding)
     mapping = CloneMap(values, sizes)
@@ -362,12 +362,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     split = rewriter.new_split() if has_copies else None
     rewriter.note_inlined(call, split)
     is_entry = func is rewriter.module.main
-    here, ways = context_at(call), [p for p in ways_around(call) if not p.variables()]
-    for op in _assertions(func):
-        made = op.clone(mapping, str)
-        if not any(map(here.holds, made.alternatives)):
-            made.attributes = made.attributes | {"any": (*ways, *made.alternatives)}
-            _assert(rewriter, caller, made)
+    _assert_of_call(rewriter, call, mapping)
     for op in [op for op in func.body.ops[:-1] if not isinstance(op, Assert)]:
         made = rewriter.clone(op, InsertPoint.before(call), mapping)
         for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
@@ -383,6 +378,27 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     rewriter.replace_op(call, [mapping.value(value) for value in func.returned])
     if not is_shared and not is_entry:
         rewriter.remove_function(func)
+
+
+def _assert_of_call(rewriter: Rewriter, call: Call, mapping: CloneMap) -> None:
+    """Let the caller assert what a function demands in a call, where that is not known there: it holds, or the branches
+    around the call are not taken."""
+    here, ways = context_at(call), [p for p in ways_around(call) if not p.variables()]
+    for op in _assertions(call.called):
+        made = op.clone(mapping, str)
+        if any(map(here.holds, made.alternatives)):
+            continue
+        free = next((v for p in made.alternatives for v in p.variables()), None)
+        if free is not None:
+            message = (
+                f"@{call.called.name} asserts something of its sizes, and these depend on the variable {free.text}"
+            )
+            required = f"sizes of which this is known in the call: {', or '.join(map(str, made.alternatives))}"
+            raise ScheduleError(
+                Diagnostic(message, Kind.SILENCEABLE, payload=written_at(call), required=required, found=free.text)
+            )
+        made.attributes = made.attributes | {"any": (*ways, *made.alternatives)}
+        _assert(rewriter, rewriter.func_of(call), made)
 
 
 def clone(rewriter: Rewriter, call: CallBase, sizes: Mapping[Symbol, Dim] | None = None) -> FuncOp:

@@ -313,14 +313,13 @@ def _assertions(func: FuncOp) -> list[tuple[Assert, Sequence[Predicate]]]:
     """What a function and those it calls demand of sizes, each demand once: of the symbols of `func`, one of these
     conditions holds, where the branches around a call are taken."""
     found: dict[tuple[str, ...], tuple[Assert, Sequence[Predicate]]] = {}
-    met = set[tuple[str, ...]]()
+    met = set[object]()
     pending = [_Reached(func, {}, EMPTY, ())]
     while pending:
         at = pending.pop()
-        key = (at.func.name, *map(to_text, at.sizes.values()), *(p.to_text() for p in at.unless))
-        if key in met:
+        if at.key in met:
             continue
-        met.add(key)
+        met.add(at.key)
         for op in at.func.body.ops:
             conditions = [p.substitute(at.sizes) for p in op.alternatives] if isinstance(op, Assert) else []
             if not isinstance(op, Assert) or any(map(at.known.holds, conditions)):
@@ -345,12 +344,18 @@ class _Reached:
     func: FuncOp
     sizes: Mapping[Symbol, Dim]
     known: Context
-    unless: Sequence[Predicate]
+    unless: tuple[Predicate, ...]
+
+    @property
+    def key(self) -> object:
+        """What is the same for calls that demand the same."""
+        return self.func.name, tuple(map(to_text, self.sizes.values())), self.known.comparisons, self.unless
 
     def calling(self, call: Operation, callee: FuncOp) -> _Reached:
         """What a call in the function runs."""
         sizes = {symbol: substitute(d, self.sizes) for symbol, d in Calling(call).binding.items()}
-        known = self.known.and_also(*(Predicate((c,)) for c in context_at(call).substitute(self.sizes).comparisons))
+        here = context_at(call).substitute(self.sizes) if self.sizes else context_at(call)
+        known = self.known.and_also(*(Predicate((c,)) for c in here.comparisons)) if self.known is not EMPTY else here
         ways = [p for p in ways_around(call) if not p.variables()]
         unless = dict.fromkeys([*self.unless, *(p.substitute(self.sizes) for p in ways)])
         return _Reached(callee, sizes, known, tuple(unless))

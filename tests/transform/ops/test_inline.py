@@ -90,3 +90,28 @@ func @g(%x: tensor<[i]x[j]xf32>) -> tensor<[j]x[i]xf32> symbols [i, j] {
 """
     done = check(text, 'inline(match one "c" in root)')
     assert "maps = [[j, i], [i, j]], positions = [i]" in done.module.text()
+
+
+def test_what_a_function_in_a_loop_asserts_is_known_in_the_call() -> None:
+    text = """\
+func @f(%x: tensor<[M]x[K]xf32>) -> tensor<[M]x[K]xf32> symbols [M: 0.., K: 0..] {
+  %o = tcp.empty : tensor<[M]x[K]xf32>
+  %r = gml_st.for %i in 0 to M step 4 (%d = %o) {
+    %t = gml_st.materialize(%x) tile [%i, 0] [min(4, M - %i), K] : tensor<[min(4, M - %i)]x[K]xf32>
+    %a = tcp.call @g(%t) : tensor<[min(4, M - %i)]x[K]xf32>
+    gml_st.yield(%a, %d) tile [%i, 0] [min(4, M - %i), K]
+  } : tensor<[M]x[K]xf32>
+  tcp.return(%r)
+}
+func @g(%y: tensor<[A]x[B]xf32>) -> tensor<[A]x[B]xf32> symbols [A: 0.., B: 0..] {
+  tcp.assert {any = [A <= 4], message = "few"}
+  %b = tcp.neg(%y) : tensor<[A]x[B]xf32>
+  tcp.return(%b)
+}
+"""
+    body = "let c = match one call in root\ninline(c)"
+    done = check(text, body)
+    assert all(op.opcode != "tcp.assert" for op in done.module.walk())
+    found = refusal(text.replace("A <= 4", "A <= 3"), body)
+    assert found.message == "@g asserts something of its sizes, and these depend on the variable %i"
+    assert found.required == "sizes of which this is known in the call: min(4, M - %i) <= 3"
