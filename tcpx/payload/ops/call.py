@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from tcpx.payload.contexts import are_equal_at, context_at
+from tcpx.payload.contexts import are_equal_at, context_at, is_less_equal_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, TextAttribute
@@ -20,7 +20,6 @@ from tcpx.payload.sizes import (
     as_symbol,
     floordiv,
     is_equal,
-    is_less_equal,
     product,
     substitute,
     to_text,
@@ -232,12 +231,12 @@ def _size_known_by(value: Value) -> Dim | None:
     return number if isinstance(number, int) else None
 
 
-def _fits(wanted: Type, given: Type) -> bool:
-    """Whether memory has the elements that are wanted, and they lie as is wanted."""
+def _fits(call: Operation, wanted: Type, given: Type) -> bool:
+    """Whether memory has the elements that are wanted, and they lie as is wanted, where it is passed in a call."""
     if not isinstance(wanted, BufferType) or not isinstance(given, BufferType) or wanted.dtype != given.dtype:
         return False
-    holds = all(is_less_equal(a, b) is True for a, b in zip(wanted.shape, given.shape, strict=True))
-    return holds and all(is_equal(a, b) is True for a, b in zip(wanted.strides, given.strides, strict=True))
+    holds = all(is_less_equal_at(call, a, b) for a, b in zip(wanted.shape, given.shape, strict=True))
+    return holds and all(are_equal_at(call, a, b) for a, b in zip(wanted.strides, given.strides, strict=True))
 
 
 @register
@@ -399,7 +398,7 @@ class BufferCall(CallBase):
             )
         self.check_symbols(self.binding)
         for formal, value in zip(self.formals, self.operands, strict=True):
-            if not _fits(substitute_type(formal.type, self.binding), value.type):
+            if not _fits(self, substitute_type(formal.type, self.binding), value.type):
                 raise self.error(
                     f"%{value.name} does not lie as @{callee.name} takes %{formal.name}",
                     required=f"{formal.type}{_where(self.binding, formal.type)}",
