@@ -20,7 +20,7 @@ from tcpx.transform.language.loader import Program, program_of_text
 from tcpx.transform.language_versions import NEWEST
 from tcpx.transform.ops.bufferize import bufferize_one
 from tcpx.transform.ops.plan_memory import plan_one
-from tcpx.transform.outlining import drop_unused_arguments, serial_versions
+from tcpx.transform.outlining import Known, drop_unused_arguments, serial_versions
 from tcpx.transform.partition import partition
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
@@ -70,7 +70,7 @@ def lower(
 
 def _partition(rewriter: Rewriter, func: FuncOp, threads: int) -> list[Diagnostic]:
     rewriter.step += 1
-    known: dict[str, FuncOp] = {}
+    known: Known = {}
     found = [partition(rewriter, held, known) for held in rewriter.module.reached(func)]
     remarks = [remark for remark in found if remark is not None]
     if threads > 1:

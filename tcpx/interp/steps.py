@@ -140,6 +140,7 @@ def _apply_to_copies(made: Prepared, context: TransformContext, state: State, wh
         if copy is not None:
             context.target = target_at(copy, state.target)
             _check_sizes(context, copy, args)
+            args = args.map_sizes(lambda size, copy=copy: context.declared(copy, size))
             _check_function(context, copy, args)
         path = copy.copy_path if copy is not None else ()
         results = _apply(transform, context, args)
@@ -167,7 +168,6 @@ def _check_sizes(context: TransformContext, op: Operation, args: Arguments) -> N
     """Raise ScheduleError for a size that depends on a loop, given for an operation outside of it."""
     known = {outer.var.name for outer in op.ancestors() if isinstance(outer, Loop)}
     for size in args.every_size():
-        context.check_symbols(op, size)
         unknown = [v.name for v in variables(size) if v.name not in known]
         if unknown:
             raise context.fail(

@@ -60,6 +60,20 @@ def variables_around(op: Operation) -> list[Var]:
     return [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
 
 
+def ways_around(op: Operation) -> list[Predicate]:
+    """The conditions any one of which keeps the branches around an operation from being taken."""
+    found: list[Predicate] = []
+    inner = op
+    for outer in op.ancestors():
+        held = outer.attributes.get("predicate")
+        if isinstance(held, Predicate) and inner.parent is outer.regions[0]:
+            found += [Predicate((comparison.negate(),)) for comparison in held.comparisons]
+        elif isinstance(held, Predicate):
+            found.append(held)
+        inner = outer
+    return found
+
+
 def context_in(conditional: Operation, region: int) -> Context:
     """What holds in one region of a conditional."""
     return context_of(conditional.regions[region])

@@ -359,7 +359,7 @@ class Operation:
 
     @property
     def operand_roles(self) -> tuple[str, ...]:
-        """KnownSymbols by which a schedule reaches the inputs: those of the class, unless the operation has its own."""
+        """Names by which a schedule reaches the inputs: those of the class, unless the operation has its own."""
         return (*self.signature.operand_names, *given_operands(self))
 
     def error(
@@ -489,20 +489,29 @@ def substitute_attributes(
     attributes: Mapping[str, Attribute], sizes: Mapping[Symbol | Var, Dim], known: KnownSymbols = NOTHING_KNOWN
 ) -> dict[str, Attribute]:
     """The attributes with symbols and loop variables replaced, but not dims."""
-    return {key: a if key in OVER_DIMS else substitute_attribute(a, sizes, known) for key, a in attributes.items()}
+    return map_attributes(attributes, lambda d: substitute(d, sizes, known))
+
+
+def map_attributes(attributes: Mapping[str, Attribute], of: Callable[[Dim], Dim]) -> dict[str, Attribute]:
+    """The attributes with what `of` makes of their sizes, but not of dims."""
+    return {key: a if key in OVER_DIMS else _map_attribute(a, of) for key, a in attributes.items()}
 
 
 def substitute_attribute(
     attribute: Attribute, sizes: Mapping[Symbol | Var, Dim], known: KnownSymbols = NOTHING_KNOWN
 ) -> Attribute:
     """The attribute with symbols and loop variables replaced, as deep as it goes; itself where nothing is."""
+    return _map_attribute(attribute, lambda d: substitute(d, sizes, known))
+
+
+def _map_attribute(attribute: Attribute, of: Callable[[Dim], Dim]) -> Attribute:
     match attribute:
         case Size():
-            return substitute(attribute, sizes, known)
+            return of(attribute)
         case Tile() | Predicate():
-            return attribute.substitute(sizes, known)
+            return attribute.map(of)
         case tuple():
-            made = tuple([substitute_attribute(a, sizes, known) for a in attribute])
+            made = tuple([_map_attribute(a, of) for a in attribute])
             return attribute if are_same(made, attribute) else made
         case _:
             return attribute

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 
 from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS, shares_of
@@ -20,15 +21,14 @@ from tcpx.payload.ir import (
     Value,
     defined_by,
     is_in,
-    substitute_attributes,
+    map_attributes,
 )
 from tcpx.payload.names import Names
 from tcpx.payload.origins import Origins
-from tcpx.payload.sizes import Dim, Symbol, Var, substitute
-from tcpx.payload.sizes.questions import KnownSymbols
+from tcpx.payload.sizes import Dim, Symbol, Var, redeclare, substitute
 from tcpx.payload.sizes.substitution import are_same
 from tcpx.payload.traits.call import Demand
-from tcpx.payload.types import Type, substitute_type
+from tcpx.payload.types import Type, map_type
 from tcpx.payload.uses import Use
 from tcpx.records import frozen_for_checkers
 
@@ -390,15 +390,23 @@ class Rewriter(Names, Origins):
             return
         for root in ops:
             for op in root.walk():
-                self._substitute_one(op, sizes, context_at(op).names)
+                self._map_sizes(op, partial(substitute, mapping=sizes, known=context_at(op).names))
 
-    def _substitute_one(self, op: Operation, sizes: Mapping[Symbol | Var, Dim], known: KnownSymbols) -> None:
+    def redeclare(self, ops: Sequence[Operation], symbols: Sequence[Symbol]) -> None:
+        """Let these symbols be those of their names in the types and attributes of operations and all inside them: what
+        another function declares. Nothing is simplified."""
+        named = {symbol.name: symbol for symbol in symbols}
+        for root in ops:
+            for op in root.walk():
+                self._map_sizes(op, partial(redeclare, symbols=named))
+
+    def _map_sizes(self, op: Operation, of: Callable[[Dim], Dim]) -> None:
         self.visited += 1
         own = op.attributes.get("var")
-        changed = substitute_attributes(op.attributes, sizes, known)
+        changed = map_attributes(op.attributes, of)
         if isinstance(own, Var):
             bounds = own.lower, own.upper, own.step
-            made = [substitute(bound, sizes, known) for bound in bounds]
+            made = [of(bound) for bound in bounds]
             changed["var"] = own if are_same(made, bounds) else Var(own.name, *made)
         old = op.attributes
         if not are_same([*changed.values()], [*old.values()]):
@@ -409,7 +417,7 @@ class Rewriter(Names, Origins):
 
             self.record(undo, op)
         for value in defined_by(op):
-            type_ = substitute_type(value.type, sizes, known)
+            type_ = map_type(value.type, of)
             if type_ is not value.type:
                 self.set_type(value, type_)
 

@@ -17,7 +17,7 @@ from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import attribute_text
-from tcpx.payload.traits.call import Calling
+from tcpx.payload.traits.call import Calling, Demand
 from tcpx.payload.types import Type, dtype_of, shape_of, substitute_type
 from tcpx.payload.value_ranges import RANGES
 
@@ -29,6 +29,12 @@ def fingerprint(func: FuncOp, kind_of: Callable[[int], str] = str) -> str:
     """A hash of the structure of a function: 16 hexadecimal digits, the same for all functions of one structure.
     Extents of tensors count as what `kind_of` says of them."""
     return _digest(Structure(kind_of).function(func))
+
+
+def computation_fingerprint(func: FuncOp) -> str:
+    """A hash of what a function computes, whatever it declares and demands of its sizes: functions of one give the same
+    wherever each may be called."""
+    return _digest(Structure(is_declared=False).function(func))
 
 
 def operation_fingerprint(op: Operation) -> str:
@@ -58,10 +64,13 @@ def _digest(text: str) -> str:
 
 
 class Structure:
-    """Texts in which values, symbols and loop variables are numbered in the order they are met."""
+    """Texts in which values, symbols and loop variables are numbered in the order they are met. Unless `is_declared`,
+    what functions declare and demand of sizes is left out."""
 
-    def __init__(self, kind_of: Callable[[int], str] = str, known: KnownSymbols = NOTHING_KNOWN) -> None:
-        self._kind_of, self._known = kind_of, known
+    def __init__(
+        self, kind_of: Callable[[int], str] = str, known: KnownSymbols = NOTHING_KNOWN, is_declared: bool = True
+    ) -> None:
+        self._kind_of, self._known, self._is_declared = kind_of, known, is_declared
         self._values: dict[Value, str] = {}
         self._sizes: dict[Symbol | Var, Dim] = {}
         self.facts: list[str] = []
@@ -100,7 +109,8 @@ class Structure:
     def _block(self, block: Block) -> Iterable[str]:
         yield "(" + ", ".join(f"{self.value(v)}: {self.type(v.type)}" for v in block.args) + ")"
         for op in block.ops:
-            yield from self.operation(op)
+            if self._is_declared or Demand(op).demanded is None:
+                yield from self.operation(op)
 
     def value(self, value: Value) -> str:
         return self._values.setdefault(value, f"v{len(self._values)}")
@@ -152,7 +162,7 @@ class Structure:
     def _number(self, leaf: Symbol | Var) -> Dim:
         if leaf not in self._sizes:
             made = Symbol(f"s{len(self._sizes)}")
-            if isinstance(leaf, Symbol):
+            if isinstance(leaf, Symbol) and self._is_declared:
                 leaf = self._known.get(leaf.name, leaf)
                 made = Symbol(made.name, leaf.lower, leaf.upper, leaf.multiple_of)
                 self.facts.append(f"{made.name}: {leaf.lower}..{leaf.upper} multiple of {leaf.multiple_of}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from tcpx.payload.sizes import (
@@ -136,9 +136,11 @@ class Tile:
 
     def substitute(self, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Tile:
         """The tile with symbols and loop variables replaced, simplified by what is `known`; itself where nothing is."""
-        offsets = tuple([substitute(offset, mapping, known) for offset in self.offsets])
-        sizes = tuple([substitute(size, mapping, known) for size in self.sizes])
-        strides = tuple([substitute(stride, mapping, known) for stride in self.strides])
+        return self.map(lambda d: substitute(d, mapping, known))
+
+    def map(self, of: Callable[[Dim], Dim]) -> Tile:
+        """The tile with what `of` makes of its sizes; itself where these stay."""
+        offsets, sizes, strides = (tuple([of(d) for d in part]) for part in (self.offsets, self.sizes, self.strides))
         parts = ((offsets, self.offsets), (sizes, self.sizes), (strides, self.strides))
         return self if all(are_same(new, old) for new, old in parts) else Tile(offsets, sizes, strides, self.dropped)
 

@@ -223,12 +223,17 @@ Mapped = Mapping[Symbol | Var, Dim | Size]
 
 def substitute_type(type_: Type, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Type:
     """The type with symbols and loop variables replaced, simplified by what is `known`; itself where nothing is."""
+    return map_type(type_, lambda d: substitute(d, mapping, known))
+
+
+def map_type(type_: Type, of: Callable[[Dim], Dim]) -> Type:
+    """The type with what `of` makes of its sizes; itself where these stay."""
     if not isinstance(type_, TensorType | BufferType):
         return type_
-    shape = tuple([substitute(d, mapping, known) for d in type_.shape])
+    shape = tuple([of(d) for d in type_.shape])
     if isinstance(type_, TensorType):
         return type_ if are_same(shape, type_.shape) else TensorType(shape, type_.dtype)
-    strides = tuple([substitute(d, mapping, known) for d in type_.strides])
+    strides = tuple([of(d) for d in type_.strides])
     if are_same(shape, type_.shape) and are_same(strides, type_.strides):
         return type_
     return BufferType(shape, type_.dtype, strides, type_.space)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TypeVar, cast
 
+from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Diagnostic, Direction, Kind, Location, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation, Value, written_at
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Size, to_text
+from tcpx.payload.sizes import Dim, Size, Symbol, redeclare, to_text
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.traversal import symbols
 from tcpx.payload.types import ScalarType
@@ -171,6 +172,10 @@ class Arguments:
         found = [item.size if isinstance(item, DimStep) else item for item in found]
         return [size for size in found if isinstance(size, Size)]
 
+    def map_sizes(self, of: Callable[[Dim], Dim]) -> Arguments:
+        """The arguments, with what `of` makes of the sizes among them."""
+        return Arguments(self._transform, {name: _map_sizes(value, of) for name, value in self._values.items()})
+
     def func(self, name: str) -> FuncOp:
         return self._of(name, FuncOp)
 
@@ -242,6 +247,24 @@ class Arguments:
         return self._of(name, Predicate)
 
 
+def _map_sizes(value: ArgumentValue, of: Callable[[Dim], Dim]) -> ArgumentValue:
+    match value:
+        case Size():
+            return of(value)
+        case Predicate():
+            return value.map(of)
+        case Mapping():
+            return {dim: of(size) for dim, size in value.items()}
+        case tuple():
+            return cast("ArgumentValue", tuple(_map_size(item, of) for item in value))
+        case _:
+            return value
+
+
+def _map_size(item: object, of: Callable[[Dim], Dim]) -> object:
+    return replace(item, size=of(item.size)) if isinstance(item, DimStep) else item
+
+
 @dataclass(slots=True)
 class TransformContext:
     """What a transform may use besides its arguments. `location` is the statement's place in the schedule."""
@@ -271,11 +294,13 @@ class TransformContext:
         """What a statement that is offered calls an operation: its handle, or else its name in the payload."""
         return self.handle_name(op) or source_name(op)
 
-    def check_symbols(self, op: Operation, size: Dim) -> None:
-        """Raise ScheduleError for a size of another function than that of `op`."""
+    def declared(self, op: Operation, size: Dim) -> Dim:
+        """The size, of the symbols that the function of `op` declares. Raises ScheduleError for one of another
+        function: of symbols that it has not, or that are declared to be less there than is known of them here."""
         func = self.rewriter.func_of(op)
-        declared = {symbol.declaration for symbol in func.symbols}
-        names = [symbol.name for symbol in symbols(size) if symbol.declaration not in declared]
+        known = {symbol.name: symbol for symbol in func.symbols}
+        here = {**known, **context_at(op).names}
+        names = [s.name for s in symbols(size) if s.name not in known or not _includes(s, here[s.name])]
         if names and len(self.rewriter.module.funcs) > 1:
             raise self.fail(
                 f"the size is one of another function than @{func.name}, where %{op.name} stands",
@@ -284,6 +309,7 @@ class TransformContext:
                 found=f"{to_text(size)}, with another {', '.join(names)}",
                 fix=Direction(f"take the size of an operation in @{func.name}"),
             )
+        return redeclare(size, known)
 
     def fail(
         self,
@@ -337,3 +363,9 @@ class TransformContext:
     def keep(self, name: str, text: str) -> None:
         """Let the trace keep a payload text under a name, once the step is committed."""
         self.snapshots.append((name, text))
+
+
+def _includes(symbol: Symbol, other: Symbol) -> bool:
+    """Whether each value that a symbol is declared to have is one of another's."""
+    is_below = symbol.upper is None or (other.upper is not None and other.upper <= symbol.upper)
+    return symbol.lower <= other.lower and is_below and other.multiple_of % symbol.multiple_of == 0

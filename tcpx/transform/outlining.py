@@ -1,12 +1,13 @@
 """Move operations into a function, inline calls, and merge functions of one structure."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
-from typing import cast
+from typing import Final, cast
 
 from tcpx.payload.attribute_sizes import dims_of
-from tcpx.payload.contexts import context_at, context_in
+from tcpx.payload.contexts import context_at, context_in, context_of, ways_around
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import (
@@ -28,16 +29,18 @@ from tcpx.payload.ir import (
 )
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.ops.call import Call, CallBase
+from tcpx.payload.ops.call import Call, CallBase, bound_sizes, is_in_range
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import If, Parallel
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.runs import runs_on_one
-from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol, variables
+from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol, redeclare, variables
+from tcpx.payload.sizes.context import EMPTY, Context
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.traversal import leaves
 from tcpx.payload.strided import STRIDED
-from tcpx.payload.structure import fingerprint, is_data
-from tcpx.payload.traits.call import Calling
+from tcpx.payload.structure import computation_fingerprint, is_data
+from tcpx.payload.traits.call import Calling, Demand
 from tcpx.payload.traits.indices import Indices
 from tcpx.payload.traits.memory import Memory
 from tcpx.payload.traits.ragged import ragged_dims
@@ -47,26 +50,33 @@ from tcpx.payload.variables import free_variables
 from tcpx.transform.convex import replace_outside, used_outside
 from tcpx.transform.editing import erase_dead, is_pure
 
+Known = dict[str, list[FuncOp]]
+"""Functions by what they compute."""
+KNOWN_BY_CALLERS: Final = "the function is called where this is known"
+"""The message of an assertion that holds in every call."""
+
 
 def outline(
     rewriter: Rewriter,
     ops: Sequence[Operation],
-    known: dict[str, FuncOp] | None = None,
+    known: Known | None = None,
     promise: str = "",
     name: str = "",
 ) -> Call:
     """Move operations, which are adjacent and convex, into a function; returns its call.
 
-    `known` maps structures to existing functions; it gets the new one. A function with a `promise` is called, and never
+    `known` maps what functions compute to these; it gets the new one. A function with a `promise` is called, and never
     inlined. It has its own target, that of the enclosing function or group. Call and function are named `name`, else
     like the last operation.
 
-    The function repeats the assertions of the caller about sizes that it has. Stored constants stay outside and
-    become arguments. Operations without operands, and broadcasts, are copied into the function. If a function of the
-    same structure exists, that one is called. Raises ScheduleError for operations that cannot be in a function.
+    The function declares of its sizes what is known of them where the operations stand, and repeats the assertions of
+    the caller about them; what the branches around say beyond that, it asserts. Stored constants stay outside and
+    become arguments. Operations without operands, and broadcasts, are copied into the function. If a function exists
+    that computes the same, and may be called here, that one is called. Raises ScheduleError for operations that cannot
+    be in a function.
     """
     ops = [op for op in ops if not _is_stored(op)]
-    caller = rewriter.func_of(ops[-1]) if ops else None
+    caller, here = (rewriter.func_of(ops[-1]), context_at(ops[-1])) if ops else (None, EMPTY)
     used = used_outside(ops)
     if caller is None or not used:
         raise _refused(ops, "nothing else uses what they compute", "operations whose results are used", "none that is")
@@ -74,7 +84,7 @@ def outline(
         if not isinstance(value.type, TensorType):
             raise _refused(ops, f"they give %{value.name}", "results that are tensors", repr(value))
     inputs = _inputs(rewriter, ops)
-    symbols = _told(ops, inputs, caller)
+    symbols = _told(ops, inputs, caller, here)
     name = name or ops[-1].name
     func = FuncOp(_free_name(rewriter, f"{caller.name}.{name}"), [(v.name, v.type) for v in inputs], symbols)
     func.location = next((op.location for op in ops if op.location is not None), written_at(ops[0]))
@@ -98,34 +108,45 @@ def outline(
     call.location = ops[-1].location
     rewriter.insert(call, InsertPoint.after(ops[-1]), name)
     replace_outside(rewriter, [*ops, call], used, call.results)
-    names = {symbol.name for symbol in symbols}
-    told = [op for op in _assertions(caller) if names.issuperset(s.name for p in op.alternatives for s in p.symbols())]
-    _assert(rewriter, told, func)
     for op in ops:
         rewriter.move(op, InsertPoint.end(func.body))
     rewriter.insert(Return(used), InsertPoint.end(func.body))
     for outer, inner in zip(inputs, func.args, strict=True):
         rewriter.replace_uses(outer, inner, lambda user: is_in(user, func))
-    _call_equal(rewriter, func, known)
+    _demand(rewriter, func, caller, here)
+    _call_equal(rewriter, call, func, known)
     return call
+
+
+def _demand(rewriter: Rewriter, func: FuncOp, caller: FuncOp, here: Context) -> None:
+    """Let the sizes of a function be of the symbols that it declares, and let it assert what its caller does of them,
+    and what else is known of them where it is called."""
+    symbols = {symbol.name: symbol for symbol in func.symbols}
+    for op in _assertions(caller):
+        if symbols.keys() >= {s.name for p in op.alternatives for s in p.symbols()}:
+            _assert(rewriter, func, op.clone(CloneMap(), str))
+    rewriter.redeclare([func], func.symbols)
+    conditions = (Predicate((c,)).map(partial(redeclare, symbols=symbols)) for c in here.comparisons)
+    for condition in (c for c in conditions if c.symbols() and not c.variables()):
+        is_told = symbols.keys() >= {symbol.name for symbol in condition.symbols()}
+        if is_told and not context_of(func.body).holds(condition):
+            _assert(rewriter, func, Assert.of([condition], KNOWN_BY_CALLERS))
 
 
 def _assertions(func: FuncOp) -> list[Assert]:
     return [op for op in func.body.ops if isinstance(op, Assert)]
 
 
-def _assert(rewriter: Rewriter, assertions: Sequence[Assert], func: FuncOp, mapping: CloneMap | None = None) -> None:
-    """Put copies of assertions at the start of a function that does not have them, behind its own."""
-    for op in assertions:
-        made = op.clone(mapping or CloneMap(), str)
-        if all(made.attributes != held.attributes for held in _assertions(func)):
-            rewriter.insert(made, InsertPoint.start(func.body))
+def _assert(rewriter: Rewriter, func: FuncOp, made: Assert) -> None:
+    """Put an assertion at the start of a function that does not have it, behind its own."""
+    if all(made.attributes != held.attributes for held in _assertions(func)):
+        rewriter.insert(made, InsertPoint.start(func.body))
 
 
-def _told(ops: Sequence[Operation], inputs: list[Value], caller: FuncOp) -> list[Symbol]:
+def _told(ops: Sequence[Operation], inputs: list[Value], caller: FuncOp, here: Context) -> list[Symbol]:
     """The symbols in operations; arguments of the caller that determine the remaining symbols become inputs."""
     while True:
-        symbols, known = _symbols(ops, inputs, caller), _numbers(caller, inputs).values()
+        symbols, known = _symbols(ops, inputs, caller, here), _numbers(caller, inputs).values()
         untold = next((s for s in symbols if s.name not in known and not _tell(inputs, s)), None)
         if untold is None:
             return symbols
@@ -250,9 +271,9 @@ def is_cheap(op: Operation) -> bool:
     return len(shape_of(op.operands[0].type)) < len(shape_of(op.result.type))
 
 
-def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp) -> list[Symbol]:
-    """The symbols in operations, with the facts at that place, in the order of the inputs."""
-    here, known = context_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
+def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp, here: Context) -> list[Symbol]:
+    """The symbols in operations, with what is known of each at that place, in the order of the inputs."""
+    known = {symbol.name: symbol for symbol in caller.symbols}
     of_ops = (var for op in ops for var in free_variables(op).values())
     of_inputs = (var for value in inputs for dim in shape_of(value.type) for var in variables(dim))
     free = next(chain(of_ops, of_inputs), None)
@@ -279,25 +300,46 @@ def _free_name(rewriter: Rewriter, wanted: str) -> str:
     return base if base not in known else next(n for k in range(1, len(known) + 2) if (n := f"{base}.{k}") not in known)
 
 
-def _call_equal(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp] | None) -> None:
-    """Let the only call of a function call another one of its structure, if there is one."""
+def _call_equal(rewriter: Rewriter, call: Call, func: FuncOp, known: Known | None) -> None:
+    """Let the only call of a function call another one that computes the same, if there is one that it may call."""
+    computed = computation_fingerprint(func)
     if known is None:
-        others = (
+        count = len(_computing(func.body.ops))
+        others = [
             other
             for other in rewriter.module.funcs.values()
-            if other is not func and other.row is None and len(other.body.ops) == len(func.body.ops)
-        )
-        known = {fingerprint(other): other for other in others if other is not rewriter.module.main}
-    same = known.setdefault(fingerprint(func), func)
-    if same is func or _stored(same) != _stored(func):
-        return
-    replace_function(rewriter, func, same)
+            if other is not func and other.row is None and len(_computing(other.body.ops)) == count
+        ]
+        same = [o for o in others if o is not rewriter.module.main and computation_fingerprint(o) == computed]
+    else:
+        same = known.setdefault(computed, [])
+    for other in same:
+        if _stored(other) == _stored(func) and _may_call(call, other):
+            replace_function(rewriter, func, other)
+            return
+    same.append(func)
+
+
+def _may_call(call: Call, other: FuncOp) -> bool:
+    """Whether the sizes of a call are known to be what a function declares and demands."""
+    here, binding = context_at(call), bound_sizes(other, call.operands)
+    if any(s not in binding or is_in_range(here, s, binding[s]) is not True for s in other.symbols):
+        return False
+    caller = call.func
+    given = [op.alternatives for op in _assertions(caller)] if caller is not None else []
+    demanded = [tuple(p.substitute(binding) for p in op.alternatives) for op in _assertions(other)]
+    return all(any(map(here.holds, alternatives)) or alternatives in given for alternatives in demanded)
+
+
+def _computing(ops: Iterable[Operation]) -> list[Operation]:
+    """Operations without those that say what holds of sizes."""
+    return [op for op in ops if Demand(op).demanded is None]
 
 
 def replace_function(rewriter: Rewriter, func: FuncOp, kept: FuncOp) -> None:
-    """Let the calls of a function call another one of its structure. Handles to its operations then denote those of
-    the other."""
-    for ours, its in zip(list(kept.walk()), list(func.walk()), strict=True):
+    """Let the calls of a function call another one that computes the same. Handles to its operations then denote those
+    of the other."""
+    for ours, its in zip(_computing(kept.walk()), _computing(func.walk()), strict=True):
         rewriter.join(its, ours)
     for call in func.callers():
         rewriter.set_attribute(call, CALLEE, kept.name)
@@ -311,7 +353,7 @@ def _stored(func: FuncOp) -> list[object]:
 
 def inline(rewriter: Rewriter, call: Call) -> None:
     """Replace a call by the operations of the function; erase the function if it has no other call."""
-    func, caller = call.called, rewriter.func_of(call)
+    func = call.called
     values = dict(zip(func.args, call.operands, strict=True))
     sizes = cast("Mapping[Symbol | Var, Dim]", Calling(call).binding)
     mapping = CloneMap(values, sizes)
@@ -320,7 +362,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     split = rewriter.new_split() if has_copies else None
     rewriter.note_inlined(call, split)
     is_entry = func is rewriter.module.main
-    _assert(rewriter, _assertions(func), caller, mapping)
+    _assert_of_call(rewriter, call, mapping)
     for op in [op for op in func.body.ops[:-1] if not isinstance(op, Assert)]:
         made = rewriter.clone(op, InsertPoint.before(call), mapping)
         for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
@@ -336,6 +378,27 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     rewriter.replace_op(call, [mapping.value(value) for value in func.returned])
     if not is_shared and not is_entry:
         rewriter.remove_function(func)
+
+
+def _assert_of_call(rewriter: Rewriter, call: Call, mapping: CloneMap) -> None:
+    """Let the caller assert what a function demands in a call, where that is not known there: it holds, or the branches
+    around the call are not taken."""
+    here, ways = context_at(call), [p for p in ways_around(call) if not p.variables()]
+    for op in _assertions(call.called):
+        made = op.clone(mapping, str)
+        if any(map(here.holds, made.alternatives)):
+            continue
+        free = next((v for p in made.alternatives for v in p.variables()), None)
+        if free is not None:
+            message = (
+                f"@{call.called.name} asserts something of its sizes, and these depend on the variable {free.text}"
+            )
+            required = f"sizes of which this is known in the call: {', or '.join(map(str, made.alternatives))}"
+            raise ScheduleError(
+                Diagnostic(message, Kind.SILENCEABLE, payload=written_at(call), required=required, found=free.text)
+            )
+        made.attributes = made.attributes | {"any": (*ways, *made.alternatives)}
+        _assert(rewriter, rewriter.func_of(call), made)
 
 
 def clone(rewriter: Rewriter, call: CallBase, sizes: Mapping[Symbol, Dim] | None = None) -> FuncOp:

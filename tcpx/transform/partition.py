@@ -13,15 +13,15 @@ from tcpx.payload.text.printer import attribute_text
 from tcpx.payload.variables import users_of_sizes
 from tcpx.transform.cleanup import erase_unused
 from tcpx.transform.editing import is_pure
-from tcpx.transform.outlining import outline
+from tcpx.transform.outlining import Known, outline
 
 Signature = tuple[object, ...]
 
 
-def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Diagnostic | None:
+def partition(rewriter: Rewriter, func: FuncOp, known: Known) -> Diagnostic | None:
     """Outline parts of a function on tensors that is too long for a C compiler; returns a remark.
 
-    `known` are functions by their structure, which parts may call; it gets the new ones.
+    `known` are functions by what they compute, which parts may call; it gets the new ones.
     """
     if "results" in func.attributes or sum(1 for _ in func.walk()) <= LONGEST_FUNCTION:
         return None

@@ -13,7 +13,7 @@ from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import TensorType
 from tcpx.transform.editing import is_pure
-from tcpx.transform.outlining import outline
+from tcpx.transform.outlining import Known, outline
 from tcpx.transform.partition import Signature, crossings, signature
 
 
@@ -43,11 +43,11 @@ def _gives_tensors(op: Operation) -> bool:
 
 def _is_outlined(rewriter: Rewriter, ops: Sequence[Operation], length: int) -> bool:
     """Whether operations become calls of one function, so many for each; otherwise they are as they were."""
-    known, mark = dict[str, FuncOp](), rewriter.mark()
+    known, mark = Known(), rewriter.mark()
     try:
         for at in range(0, len(ops), length):
             outline(rewriter, [op for op in ops[at : at + length] if op.parent is not None], known)
-            if len(known) > 1:
+            if sum(map(len, known.values())) > 1:
                 break
         else:
             return True

@@ -18,7 +18,7 @@ from tcpx.transform.chains import epilogue_of, prologue_of
 from tcpx.transform.convex import gathered, used_outside
 from tcpx.transform.editing import is_pure
 from tcpx.transform.families import join_families, kind_of
-from tcpx.transform.outlining import is_cheap, outline
+from tcpx.transform.outlining import Known, is_cheap, outline
 from tcpx.transform.payload_times import PayloadTimes
 
 ALL: Final = 1.0
@@ -117,7 +117,7 @@ def _is_strided(value: Value) -> bool:
 
 def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequence[FuncOp]:
     """The functions that parts become, one for equal ones; none where no function can be made of a part."""
-    known, mark = dict[str, FuncOp](), ctx.rewriter.mark()
+    known, mark = Known(), ctx.rewriter.mark()
     try:
         for part in parts:
             ops = gathered(ctx, part)
@@ -126,4 +126,4 @@ def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequ
     except ScheduleError:  # what depends on state, say, stays where it is
         ctx.rewriter.rollback(mark)
         return ()
-    return (*known.values(),)
+    return [func for funcs in known.values() for func in funcs]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tcpx.limits import MOST_VERSIONS
+from tcpx.payload.contexts import ways_around
 from tcpx.payload.diagnostics import Direction, Location
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.assertion import Assert
@@ -48,6 +49,7 @@ def specialize_when(
     rewriter = ctx.rewriter
     origins = {origin: op for op in targets for origin in op.origins}
     ops = _with_repeated(ctx, gathered(ctx, targets))
+    predicates = [p.map(lambda d: ctx.declared(ops[0], d)) for p in predicates]
     _check_known(ctx, ops[0], predicates)
     if failure is not None:
         _assert(ctx, ops[0], predicates, failure)
@@ -105,9 +107,6 @@ def _is_of_version(side: str) -> bool:
 
 def _check_known(ctx: TransformContext, first: Operation, predicates: Sequence[Predicate]) -> None:
     """Raise ScheduleError for a condition on a loop variable that is not known where the choice is made."""
-    for comparison in (c for p in predicates for c in p.comparisons):
-        ctx.check_symbols(first, comparison.lhs)
-        ctx.check_symbols(first, comparison.rhs)
     known = {op.var for op in first.ancestors() if isinstance(op, Loop)}
     unknown = [v.text for p in predicates for v in p.variables() if v not in known]
     if unknown:
@@ -122,7 +121,7 @@ def _check_known(ctx: TransformContext, first: Operation, predicates: Sequence[P
 
 def _assert(ctx: TransformContext, first: Operation, predicates: Sequence[Predicate], failure: Failure) -> None:
     """Where `first` is reached, one of the predicates holds: so says an assertion at the start of the function."""
-    alternatives = [*_ways_round(first), *predicates]
+    alternatives = [*ways_around(first), *predicates]
     inner = [v.text for p in alternatives for v in p.variables()]
     if inner:
         raise ctx.fail(
@@ -136,19 +135,6 @@ def _assert(ctx: TransformContext, first: Operation, predicates: Sequence[Predic
     made = Assert.of(alternatives, failure.message)
     made.location, made.schedule_location = first.location, failure.location
     ctx.rewriter.insert(made, InsertPoint.start(func.body))
-
-
-def _ways_round(op: Operation) -> list[Predicate]:
-    """The conditions any one of which keeps the branches round an operation from being taken."""
-    found: list[Predicate] = []
-    inner = op
-    for outer in op.ancestors():
-        if isinstance(outer, If) and inner.parent is outer.then:
-            found += [Predicate((comparison.negate(),)) for comparison in outer.predicate.comparisons]
-        elif isinstance(outer, If):
-            found.append(outer.predicate)
-        inner = outer
-    return found
 
 
 def _version(

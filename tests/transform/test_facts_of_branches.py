@@ -154,3 +154,23 @@ def test_sizes_in_a_branch_may_be_simpler_than_those_round_it() -> None:
     for step in ("clone", "inline"):
         body = f'let c = match one call "c" in root\n{step}(c)'
         check(BRANCHES, body, [{"N": n} for n in (0, 1, 2, 3, 4, 5, 7)])
+
+
+def test_what_stands_around_a_version_that_nothing_takes_is_known_in_it() -> None:
+    """K is a multiple of 4 and M is 1: K is not M, and in the version for that the loop still has one iteration."""
+    text = """func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  tcp.assert {any = [mod(K, 4) == 0], message = "a multiple"}
+  %r = gml_st.if M == 1 {
+    %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+    %e = tcp.exp(%mm) : tensor<[M]x[N]xf32>
+    tcp.yield(%e)
+  } else {
+    %o = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+    tcp.yield(%o)
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""  # noqa: E501
+    body = f"{MM}{E}tile(mm, [m: 3], parallel: true)\nspecialize [mm, e] when size(mm.k) == size(mm.m) {{ }} else {{ }}"
+    sizes = [{"M": m, "N": n, "K": k} for m, n, k in ((1, 17, 0), (1, 3, 4), (5, 3, 4), (0, 1, 8))]
+    check(text, body, sizes, exact=False)

@@ -1,5 +1,7 @@
 """One C function per kernel, with the functions that check its sizes and give its workspace."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
@@ -23,10 +25,11 @@ from tcpx.emit_c.signature import (
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.attribute_sizes import dims_of
 from tcpx.payload.boundary_layouts import layouts_of
+from tcpx.payload.contexts import context_at, ways_around
 from tcpx.payload.contraction import numerics_of
-from tcpx.payload.ir import FuncOp
+from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.runs import Binding, runs_of, threads_of
+from tcpx.payload.runs import runs_of, threads_of
 from tcpx.payload.sizes import (
     Dim,
     Symbol,
@@ -40,9 +43,12 @@ from tcpx.payload.sizes import (
     upper_expression,
     variables,
 )
+from tcpx.payload.sizes.context import EMPTY, Context
 from tcpx.payload.sizes.excess import magnitude
+from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes.traversal import as_symbol
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
+from tcpx.payload.traits.call import Calling
 from tcpx.payload.types import BufferType, row_major, shape_of
 from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, Declared
 from tcpx.records import frozen
@@ -232,9 +238,8 @@ def _size_checks(
     for shape, width in [*_symbolic_shapes(func), *_strided_extents(signature)]:
         grown = [f"tcpx_size_grow(&bytes, {printer.text(dim, scope)})" for dim in shape if dim != 1]
         scope.block("", [f"int64_t bytes = {width};", f"if ({' || '.join(grown)}) return {OVERFLOW};"])
-    for number, (assertion, sizes) in enumerate(_assertions(func)):
-        conditions = [printer.condition(p.substitute(sizes), scope) for p in assertion.alternatives]
-        fails = " && ".join(f"!({condition})" for condition in conditions)
+    for number, (_, alternatives) in enumerate(_assertions(func)):
+        fails = " && ".join(f"!({printer.condition(p, scope)})" for p in alternatives)
         scope.statement(f"if ({fails}) return {FIRST_ASSERTION + number};")
     name = f"{signature.c_name}_check"
     lines = [line.indented().text for line in without_unused(scope.lines())]
@@ -304,22 +309,56 @@ def _range_check(
     return made, f"{name}({', '.join(arguments)})"
 
 
-def _assertions(func: FuncOp) -> list[tuple[Assert, Binding]]:
-    """What a function and those it calls demand of sizes, each demand once, and what their symbols are then."""
-    found: dict[tuple[str, ...], tuple[Assert, Binding]] = {}
-    for held, sizes in runs_of(func):
-        for op in held.body.ops:
-            if isinstance(op, Assert):
-                conditions = [p.substitute(sizes) for p in op.alternatives]
-                if any(p.variables() for p in conditions):
-                    raise op.error(
-                        f"@{held.name} demands something of its sizes and is called with those of a loop",
-                        required="calls with sizes that are known when the kernel is called",
-                        found=", ".join(f"{symbol.name} = {to_text(size)}" for symbol, size in sizes.items()),
-                    )
-                if not any(p.decide() for p in conditions):  # what is known where it is called needs no check
-                    found.setdefault(tuple(p.to_text() for p in conditions), (op, sizes))
+def _assertions(func: FuncOp) -> list[tuple[Assert, Sequence[Predicate]]]:
+    """What a function and those it calls demand of sizes, each demand once: of the symbols of `func`, one of these
+    conditions holds, where the branches around a call are taken."""
+    found: dict[tuple[str, ...], tuple[Assert, Sequence[Predicate]]] = {}
+    met = set[object]()
+    pending = [_Reached(func, {}, EMPTY, ())]
+    while pending:
+        at = pending.pop()
+        if at.key in met:
+            continue
+        met.add(at.key)
+        for op in at.func.body.ops:
+            conditions = [p.substitute(at.sizes) for p in op.alternatives] if isinstance(op, Assert) else []
+            if not isinstance(op, Assert) or any(map(at.known.holds, conditions)):
+                continue  # what is known where it is called needs no check
+            if any(p.variables() for p in conditions):
+                raise op.error(
+                    f"@{at.func.name} demands something of its sizes and is called with those of a loop",
+                    required="calls with sizes that are known when the kernel is called",
+                    found=", ".join(f"{symbol.name} = {to_text(size)}" for symbol, size in at.sizes.items()),
+                )
+            conditions = [*at.unless, *conditions]
+            found.setdefault(tuple(p.to_text() for p in conditions), (op, conditions))
+        pending += reversed([at.calling(call, callee) for call, callee in at.func.calls()])
     return list(found.values())
+
+
+@frozen
+class _Reached:
+    """A function as it is called: its sizes, what is known of them there, and the conditions that keep it from being
+    called."""
+
+    func: FuncOp
+    sizes: Mapping[Symbol, Dim]
+    known: Context
+    unless: tuple[Predicate, ...]
+
+    @property
+    def key(self) -> object:
+        """What is the same for calls that demand the same."""
+        return self.func.name, tuple(map(to_text, self.sizes.values())), self.known.comparisons, self.unless
+
+    def calling(self, call: Operation, callee: FuncOp) -> _Reached:
+        """What a call in the function runs."""
+        sizes = {symbol: substitute(d, self.sizes) for symbol, d in Calling(call).binding.items()}
+        here = context_at(call).substitute(self.sizes) if self.sizes else context_at(call)
+        known = self.known.and_also(*(Predicate((c,)) for c in here.comparisons)) if self.known is not EMPTY else here
+        ways = [p for p in ways_around(call) if not p.variables()]
+        unless = dict.fromkeys([*self.unless, *(p.substitute(self.sizes) for p in ways)])
+        return _Reached(callee, sizes, known, tuple(unless))
 
 
 def _check_range(symbol: Symbol, scope: Scope) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.evaluator import Array, Evaluation
@@ -28,7 +29,7 @@ class Assert(Operation):
     has_side_effects = True
 
     @classmethod
-    def of(cls, alternatives: Sequence[Predicate], message: str) -> Operation:
+    def of(cls, alternatives: Sequence[Predicate], message: str) -> Self:
         """A detached assertion."""
         return cls([], [], {"any": tuple(alternatives), "message": message})
 

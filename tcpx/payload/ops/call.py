@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from tcpx.payload.contexts import are_equal_at, context_at
+from tcpx.payload.contexts import are_equal_at, context_at, is_less_equal_at
 from tcpx.payload.diagnostics import Direction
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, TextAttribute
@@ -20,12 +20,12 @@ from tcpx.payload.sizes import (
     as_symbol,
     floordiv,
     is_equal,
-    is_less_equal,
     product,
     substitute,
     to_text,
     told_symbol,
 )
+from tcpx.payload.sizes.context import Context
 from tcpx.payload.sizes.predicates import Predicate
 from tcpx.payload.sizes_of_arguments import telling_dims
 from tcpx.payload.strided import strided_positions
@@ -144,19 +144,14 @@ class CallBase(Operation):
                     fix=Direction(f"make the whole dim a symbol: [{symbol.name}]"),
                 )
             size = binding[symbol]
-            wanted = [Predicate.of("<=", symbol.lower, size)]
-            wanted += [] if symbol.upper is None else [Predicate.of("<=", size, symbol.upper)]
-            decided = [facts.decide(predicate) for predicate in wanted]
-            if facts.divisor(size) % symbol.multiple_of:
-                rest = facts.mod(size, symbol.multiple_of)
-                decided.append(None if not isinstance(rest, int) else rest == 0)
-            if any(answer is not True for answer in decided):
+            decided = is_in_range(facts, symbol, size)
+            if decided is not True:
                 raise self.error(
                     f"the size `{symbol.name}` of @{callee.name} is not known to be in its range",
                     required=range_text(symbol),
                     found=f"{symbol.name} = {to_text(size)}",
                     fix=Direction(f"declare the range in @{self.func.name}") if self.func is not None else None,
-                    unproven=False not in decided,
+                    unproven=decided is None,
                 )
 
 
@@ -185,6 +180,19 @@ def _where(binding: Binding, type_: Type) -> str:
     named = {s.name: size for s, size in binding.items()}
     found = {s: named[s] for d in shape_of(type_) if (held := as_symbol(d)) is not None and (s := held.name) in named}
     return f", where {', '.join(f'{name} = {to_text(size)}' for name, size in found.items())}" if found else ""
+
+
+def is_in_range(here: Context, symbol: Symbol, size: Dim) -> bool | None:
+    """Whether a size is one that a symbol is declared to be, wherever a context holds."""
+    wanted = [Predicate.of("<=", symbol.lower, size)]
+    wanted += [] if symbol.upper is None else [Predicate.of("<=", size, symbol.upper)]
+    decided = [here.decide(predicate) for predicate in wanted]
+    if here.divisor(size) % symbol.multiple_of:
+        rest = here.mod(size, symbol.multiple_of)
+        decided.append(None if not isinstance(rest, int) else rest == 0)
+    if False in decided:
+        return False
+    return None if None in decided else True
 
 
 def bound_sizes(func: FuncOp, given: Sequence[Value]) -> dict[Symbol, Dim]:
@@ -223,12 +231,12 @@ def _size_known_by(value: Value) -> Dim | None:
     return number if isinstance(number, int) else None
 
 
-def _fits(wanted: Type, given: Type) -> bool:
-    """Whether memory has the elements that are wanted, and they lie as is wanted."""
+def _fits(call: Operation, wanted: Type, given: Type) -> bool:
+    """Whether memory has the elements that are wanted, and they lie as is wanted, where it is passed in a call."""
     if not isinstance(wanted, BufferType) or not isinstance(given, BufferType) or wanted.dtype != given.dtype:
         return False
-    holds = all(is_less_equal(a, b) is True for a, b in zip(wanted.shape, given.shape, strict=True))
-    return holds and all(is_equal(a, b) is True for a, b in zip(wanted.strides, given.strides, strict=True))
+    holds = all(is_less_equal_at(call, a, b) for a, b in zip(wanted.shape, given.shape, strict=True))
+    return holds and all(are_equal_at(call, a, b) for a, b in zip(wanted.strides, given.strides, strict=True))
 
 
 @register
@@ -390,7 +398,7 @@ class BufferCall(CallBase):
             )
         self.check_symbols(self.binding)
         for formal, value in zip(self.formals, self.operands, strict=True):
-            if not _fits(substitute_type(formal.type, self.binding), value.type):
+            if not _fits(self, substitute_type(formal.type, self.binding), value.type):
                 raise self.error(
                     f"%{value.name} does not lie as @{callee.name} takes %{formal.name}",
                     required=f"{formal.type}{_where(self.binding, formal.type)}",

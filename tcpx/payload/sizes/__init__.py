@@ -37,7 +37,7 @@ from tcpx.payload.sizes.expressions import (
     to_text,
 )
 from tcpx.payload.sizes.limits import last_value, lower_expression, not_negative, upper_expression
-from tcpx.payload.sizes.substitution import Substitution, simplify, substitute
+from tcpx.payload.sizes.substitution import Substitution, redeclare, simplify, substitute
 from tcpx.payload.sizes.traversal import as_symbol, at_least_one, evaluate, symbols, told_symbol, variables
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "mod",
     "not_negative",
     "product",
+    "redeclare",
     "simplify",
     "substitute",
     "symbols",

@@ -35,11 +35,19 @@ class Context:
         self._values: dict[Dim, Dim] = {}
         """Sizes that were asked about, with the answers; most are asked about again, by the operations that follow."""
 
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The conditions, one by one."""
+        return self._holding.comparisons
+
     @cached_property
     def names(self) -> KnownSymbols:
-        """What the conditions say of symbols, where that is more than their declarations do."""
-        refined = self._holding.refine(self._holding.symbols())
-        return {symbol.name: symbol for symbol in refined.values()}
+        """What the conditions say of symbols, where that is more than their declarations do. Where they contradict each
+        other nothing runs, and it is enough what the last of them say: of a branch, what is known around it."""
+        rest, given = self._holding, self._holding.symbols()
+        while (known := rest.facts(given)) is None:
+            rest = Predicate(rest.comparisons[1:])
+        return {s.name: known[s.name] for s in given if known[s.name].declaration != s.declaration}
 
     def invariant(self) -> Context:
         """The conditions that mention no loop variable."""
@@ -140,14 +148,18 @@ class Context:
             return True
         needed = wanted.not_negative() if deeper else ()
         return bool(needed) and all(
-            any(self._is_not_negative_in_cases(size, atom, deeper - 1) for atom in _extrema(size)) for size in needed
+            any(self._is_not_negative_in_cases(size, *found, deeper - 1) for found in _extrema(size)) for size in needed
         )
 
-    def _is_not_negative_in_cases(self, size: Dim, atom: Extremum, deeper: int) -> bool:
+    def _is_not_negative_in_cases(self, size: Dim, atom: Extremum, coefficient: int, deeper: int) -> bool:
+        parts = {arg: Comparison("<=", 0, _with_in_place_of(size, atom, arg)) for arg in atom.args}
+        is_greatest = isinstance(atom, Max) == (coefficient > 0)
+        if is_greatest and any(self._holds_in_cases(part, deeper) for part in parts.values()):
+            return True
         order = "<=" if isinstance(atom, Min) else ">="
-        for arg in atom.args:
+        for arg, part in parts.items():
             case = self.and_also(*(Predicate.of(order, arg, other) for other in atom.args if other is not arg))
-            if not case._holds_in_cases(Comparison("<=", 0, _with_in_place_of(size, atom, arg)), deeper):
+            if not case._holds_in_cases(part, deeper):
                 return False
         return True
 
@@ -290,10 +302,10 @@ def _constant_beside_multiples(size: Dim, divisor: int) -> int | None:
     return constant if known_divisor(same - constant) % divisor == 0 else None
 
 
-def _extrema(size: Dim) -> Sequence[Extremum]:
-    """The minima and maxima that are terms of a size."""
+def _extrema(size: Dim) -> Sequence[tuple[Extremum, int]]:
+    """The minima and maxima that are terms of a size, with their coefficients."""
     terms = size.terms if isinstance(size, Size) else ()
-    return [factors[0] for factors, _ in terms if len(factors) == 1 and isinstance(factors[0], Extremum)]
+    return [(factors[0], c) for factors, c in terms if len(factors) == 1 and isinstance(factors[0], Extremum)]
 
 
 def _without_a_term(d: Dim, zero: Dim) -> Iterator[Dim]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import lcm
 from typing import Final, Literal
@@ -90,7 +90,11 @@ class Comparison:
 
     def substitute(self, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Comparison:
         """The comparison with symbols and loop variables replaced; itself where nothing is."""
-        lhs, rhs = substitute(self.lhs, mapping, known), substitute(self.rhs, mapping, known)
+        return self.map(lambda d: substitute(d, mapping, known))
+
+    def map(self, of: Callable[[Dim], Dim]) -> Comparison:
+        """The comparison with what `of` makes of its sizes; itself where these stay."""
+        lhs, rhs = of(self.lhs), of(self.rhs)
         return self if lhs is self.lhs and rhs is self.rhs else Comparison(self.op, lhs, rhs)
 
     def to_text(self) -> str:
@@ -139,7 +143,7 @@ class Predicate:
             return False
         if None not in decisions:
             return True
-        return False if self._facts(self.symbols()) is None else None
+        return False if self.facts(self.symbols()) is None else None
 
     def evaluate(self, sizes: Mapping[str, int]) -> bool:
         """Whether it holds for given values of symbols and loop variables."""
@@ -151,7 +155,11 @@ class Predicate:
 
     def substitute(self, mapping: Substitution, known: KnownSymbols = NOTHING_KNOWN) -> Predicate:
         """The predicate with symbols and loop variables replaced; itself where nothing is."""
-        made = tuple([comparison.substitute(mapping, known) for comparison in self.comparisons])
+        return self.map(lambda d: substitute(d, mapping, known))
+
+    def map(self, of: Callable[[Dim], Dim]) -> Predicate:
+        """The predicate with what `of` makes of its sizes; itself where these stay."""
+        made = tuple([comparison.map(of) for comparison in self.comparisons])
         return self if are_same(made, self.comparisons) else Predicate(made)
 
     def without(self, comparison: Comparison) -> Predicate:
@@ -182,13 +190,13 @@ class Predicate:
         `M % 12 == 0 and M < 100` -> {M: Symbol("M", 0, 96, multiple_of=12)}. Empty if the predicate cannot hold.
         """
         given = tuple(symbols)
-        known = self._facts(given)
+        known = self.facts(given)
         if known is None:
             return {}
         return {s: known[s.name] for s in given if _facts_of(known[s.name]) != _facts_of(s)}
 
-    def _facts(self, given: Iterable[Symbol]) -> dict[str, Symbol] | None:
-        """The symbols with all facts that could be derived, None on a contradiction."""
+    def facts(self, given: Iterable[Symbol]) -> dict[str, Symbol] | None:
+        """The symbols, by name, with all facts that could be derived; None where the predicate cannot hold."""
         known = {symbol.name: symbol for symbol in given}
         for _ in range(REFINEMENT_ROUNDS):
             before = [_facts_of(symbol) for symbol in known.values()]

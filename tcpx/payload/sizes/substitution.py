@@ -9,6 +9,8 @@ from tcpx.payload.sizes.expressions import (
     Atom,
     CeilDiv,
     Dim,
+    Division,
+    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -45,6 +47,35 @@ def substitute(d: Operand, mapping: Substitution, known: KnownSymbols = NOTHING_
     if all(atom.mentions.isdisjoint(texts) for atom in atoms(d)):
         return d
     return Rebuild({a.text: _with_one_value(a, value, known) for a, value in mapping.items()}, known=known).of(d)
+
+
+def redeclare(d: Dim, symbols: Mapping[str, Symbol]) -> Dim:
+    """The same expression over these symbols in place of those of their names, also in the ranges of loop variables.
+    Nothing is simplified; itself where no symbol is declared otherwise."""
+    if isinstance(d, int):
+        return d
+    made = tuple([(tuple([_redeclared(atom, symbols) for atom in factors]), c) for factors, c in d.terms])
+    same = all(are_same(new, old) for (new, _), (old, _) in zip(made, d.terms, strict=True))
+    return d if same else Size(made, d.constant)
+
+
+def _redeclared(atom: Atom, symbols: Mapping[str, Symbol]) -> Atom:
+    match atom:
+        case Symbol():
+            known = symbols.get(atom.name, atom)
+            return atom if known.declaration == atom.declaration else known
+        case Var():
+            parts = (atom.lower, atom.upper, atom.step)
+            made = [redeclare(d, symbols) for d in parts]
+            return atom if are_same(made, parts) else Var(atom.name, *made)
+        case Division():
+            made = [redeclare(d, symbols) for d in atom.operands]
+            return atom if are_same(made, atom.operands) else type(atom)(*made)
+        case Extremum():
+            made = [redeclare(d, symbols) for d in atom.args]
+            return atom if are_same(made, atom.args) else type(atom)(tuple(made))
+        case _:
+            return atom
 
 
 def are_same(made: Sequence[object], given: Sequence[object]) -> bool:

@@ -20,12 +20,12 @@ from tcpx.transform.outlining import outline
 class Outline(Transform):
     """Move operations, and all on the paths between them, into a function, and call it in their place.
 
-    Their handles denote them in the function; the step returns the call. If a function of the same structure exists, it
-    is called instead, and handles to the operations of both denote those of this one. Stored constants become
-    arguments, so that functions that differ only in constants are equal. State that they change, such as a cache, is
-    state of the new function, if nothing else reads it. The function asserts what the
-    enclosing function asserts of the sizes that both have (`tcp.assert`). Each function becomes a C function, compiled
-    once for all its calls. `inline` is the inverse.
+    Their handles denote them in the function; the step returns the call. If a function exists that computes the same,
+    for all sizes that this call may have, it is called instead, and handles to the operations of both denote those of
+    this one. Stored constants become arguments, so that functions that differ only in constants are equal. State that
+    they change, such as a cache, is state of the new function, if nothing else reads it. The function declares its
+    symbols with the ranges that they have here, in a branch say, and asserts what else is known here of the sizes that
+    it has (`tcp.assert`). Each function becomes a C function, compiled once for all its calls. `inline` is the inverse.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {

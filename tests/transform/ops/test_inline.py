@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.transform.payloads import check, refusal
+from tests.transform.payloads import check, check_kernels, refusal
 
 CALLS = """\
 func @main(%x: tensor<[M]x4xf32>, %y: tensor<3x4xf32>) -> (tensor<[M]x4xf32>, tensor<3x4xf32>) symbols [M: 0..] {
@@ -90,3 +90,55 @@ func @g(%x: tensor<[i]x[j]xf32>) -> tensor<[j]x[i]xf32> symbols [i, j] {
 """
     done = check(text, 'inline(match one "c" in root)')
     assert "maps = [[j, i], [i, j]], positions = [i]" in done.module.text()
+
+
+def test_what_a_function_in_a_loop_asserts_is_known_in_the_call() -> None:
+    text = """\
+func @f(%x: tensor<[M]x[K]xf32>) -> tensor<[M]x[K]xf32> symbols [M: 0.., K: 0..] {
+  %o = tcp.empty : tensor<[M]x[K]xf32>
+  %r = gml_st.for %i in 0 to M step 4 (%d = %o) {
+    %t = gml_st.materialize(%x) tile [%i, 0] [min(4, M - %i), K] : tensor<[min(4, M - %i)]x[K]xf32>
+    %a = tcp.call @g(%t) : tensor<[min(4, M - %i)]x[K]xf32>
+    gml_st.yield(%a, %d) tile [%i, 0] [min(4, M - %i), K]
+  } : tensor<[M]x[K]xf32>
+  tcp.return(%r)
+}
+func @g(%y: tensor<[A]x[B]xf32>) -> tensor<[A]x[B]xf32> symbols [A: 0.., B: 0..] {
+  tcp.assert {any = [A <= 4], message = "few"}
+  %b = tcp.neg(%y) : tensor<[A]x[B]xf32>
+  tcp.return(%b)
+}
+"""
+    body = "let c = match one call in root\ninline(c)"
+    done = check(text, body)
+    assert all(op.opcode != "tcp.assert" for op in done.module.walk())
+    found = refusal(text.replace("A <= 4", "A <= 3"), body)
+    assert found.message == "@g asserts something of its sizes, and these depend on the variable %i"
+    assert found.required == "sizes of which this is known in the call: min(4, M - %i) <= 3"
+
+
+def test_a_branch_knows_the_size_that_a_function_takes() -> None:
+    text = """\
+func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., N: 0..] {
+  %r = gml_st.if M == 8 and N <= 5 {
+    %a = tcp.neg(%x) : tensor<[M]x[N]xf32>
+    %b = tcp.call @g(%a) : tensor<[M]x[N]xf32>
+    %c = tcp.add(%b, %b) : tensor<[M]x[N]xf32>
+    tcp.yield(%c)
+  } else {
+    tcp.yield(%x)
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+func @g(%y: tensor<8x[B]xf32>) -> tensor<8x[B]xf32> symbols [B: 0..5] {
+  %d = tcp.mul(%y, %y) : tensor<8x[B]xf32>
+  tcp.return(%d)
+}
+"""
+    sizes = [{"M": m, "N": n} for m, n in ((8, 3), (8, 0), (7, 3), (8, 17), (8, 5))]
+    names = "".join(f'let {name} = match one "{name}" in root\n' for name in "acd")
+    inlined = f"{names}let k = match one call in root\ninline(k)"
+    bodies = ["", inlined, f"{inlined}\noutline([d])", f"{inlined}\noutline([a])\noutline([c])"]
+    for body in bodies[1:]:
+        check(text, body, sizes)
+    check_kernels({body: (text, body) for body in bodies}, sizes)

@@ -8,6 +8,7 @@ import pytest
 import tcpx
 from tcpx.payload.diagnostics import Kind
 from tcpx.payload.text.parser import parse
+from tests.nets.symbols import other_symbols
 from tests.transform.payloads import RELU, check, refusal, run
 
 NAMES = "".join(f'let {name} = match one "{name}" in root\n' for name in ("mm", "s", "r"))
@@ -258,3 +259,142 @@ def test_a_function_of_operations_that_no_text_has_is_placed_where_they_stand() 
         tcpx.apply_schedule(module, schedule)
     assert raised.value.diagnostic.payload is not None
     assert raised.value.diagnostic.payload.line == 4
+
+
+SQUARE = """\
+func @square(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  %r = tcp.exp(%mm) : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+BOTH = 'let mm = match one "mm" in root\nlet r = match one "r" in root\n'
+
+
+def test_a_function_knows_what_the_branch_around_its_call_says() -> None:
+    """A parallel loop of one iteration: each element is written once because M is small."""
+    text = """\
+func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  %v = gml_st.if M < 8 {
+    %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+    %r = tcp.exp(%mm) : tensor<[M]x[N]xf32>
+    tcp.yield(%r)
+  } else {
+    %o = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+    tcp.yield(%o)
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%v)
+}
+"""
+    outlined = "tile(mm, [m: 16], parallel: true)\nlet c = outline([mm, r])\n"
+    for more in ("", "tile(r, [d0: 3])", "tile(r, [d0: 3])\ninline(c)", "inline(c)"):
+        done = check(text, f"{BOTH}{outlined}{more}", exact=False)
+        assert other_symbols(done.module) == []
+
+
+def test_conditions_on_several_sizes_are_asserted() -> None:
+    text = """\
+func @f(%x: tensor<[M]x[K]xf32>, %y: tensor<[M]x[N]xf32>) -> tensor<[M]x[K]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  %r = gml_st.if K == N and M < 8 {
+    %a = tcp.add(%x, %y) : tensor<[M]x[K]xf32>
+    %b = tcp.mul(%a, %y) : tensor<[M]x[K]xf32>
+    tcp.yield(%b)
+  } else {
+    tcp.yield(%x)
+  } : tensor<[M]x[K]xf32>
+  tcp.return(%r)
+}
+"""
+    names = 'let a = match one "a" in root\nlet b = match one "b" in root\n'
+    done = check(text, f"{names}outline([a, b])\nlet i, j = tile(b, [d0: 4, d1: 4])\nfuse(a, into: j)")
+    made = done.module.funcs["f.b"]
+    assert [s.declaration for s in made.symbols] == ["M: 0..7", "K", "N"]
+    assert [p.to_text() for p in made.demands] == ["K == N"]
+    back = check(text, f"{names}let c = outline([a, b])\ninline(c)")
+    assert list(back.module.funcs) == ["f"]
+    assert all(op.opcode != "tcp.assert" for op in back.module.walk())
+    kernel = tcpx.compile(
+        parse(text), tcpx.parse_schedule(f"language 2\nschedule s(root: func) {{\n{names}outline([a, b])\n}}")
+    )
+    assert kernel.signature.assertions == ()
+    for m, k, n in ((3, 5, 5), (9, 5, 5), (3, 5, 6), (0, 0, 0)):
+        x, y = np.full((m, k), 2, np.float32), np.full((m, n), 3, np.float32)
+        np.testing.assert_array_equal(kernel(x, y), (x + y) * y if k == n and m < 8 else x)
+
+
+def test_versions_of_other_sizes_have_their_own_functions() -> None:
+    versions = "specialize mm when size(mm.n) < 8 { outline([mm]) } else { outline([mm]) }"
+    done = check(SQUARE, f"{BOTH}{versions}", exact=False)
+    made = [func for func in done.module.funcs.values() if func is not done.module.main]
+    assert [[s.declaration for s in func.symbols] for func in made] == [["M", "K", "N: 0..7"], ["M", "K", "N: 8.."]]
+
+
+def test_a_call_of_less_sizes_shares_a_function_of_more() -> None:
+    text = """\
+func @f(%x: tensor<[M]x[M]xf32>) -> tensor<[M]x[M]xf32> symbols [M: 0..] {
+  %a = tcp.exp(%x) : tensor<[M]x[M]xf32>
+  %b = tcp.exp(%a) : tensor<[M]x[M]xf32>
+  %c = tcp.exp(%b) : tensor<[M]x[M]xf32>
+  tcp.return(%c)
+}
+"""
+    names = "".join(f'let {name} = match one "{name}" in root\n' for name in "abc")
+    narrow = "specialize b when size(b.d0) < 4 { outline([b]) } else { }"
+    sizes = [{"M": m} for m in (0, 1, 3, 4, 9)]
+    done = check(text, f"{names}outline([a])\n{narrow}\noutline([c])", sizes, exact=False)
+    assert list(done.module.funcs) == ["f", "f.a"]
+    done = check(text, f"{names}{narrow}\noutline([a])\noutline([c])", sizes, exact=False)
+    assert [[s.declaration for s in func.symbols] for func in done.module.funcs.values()] == [["M"], ["M: 0..3"], ["M"]]
+
+
+@pytest.mark.parametrize("size", ["size(mm.k) + 1", "before + 1"])
+def test_sizes_of_a_function_below_an_assertion(size: str) -> None:
+    """The function declares less than its caller, as the assertion says."""
+    text = SQUARE.replace("  %mm", '  tcp.assert {any = [M + K <= 64], message = "m and k"}\n  %mm')
+    tiled = f"{BOTH}let before = size(mm.k)\noutline([mm])\ntile(mm, [m: {size}])"
+    done = check(text, tiled, exact=False)
+    made = done.module.funcs["square.mm"]
+    assert [s.declaration for s in made.symbols] == ["M: 0..64", "K: 0..64", "N"]
+    assert other_symbols(done.module) == []
+    versions = f"specialize mm when {size} == 6 {{ tile(mm, [m: 4]) }} else {{ }}"
+    check(text, f"{BOTH}let before = size(mm.k)\noutline([mm])\n{versions}", exact=False)
+
+
+def test_what_a_function_in_a_branch_demands_is_demanded_in_the_branch() -> None:
+    text = """\
+func @f(%x: tensor<[M]x[K]xf32>) -> tensor<[M]x[K]xf32> symbols [M: 0.., K: 0..] {
+  %r = gml_st.if M < 4 {
+    %a = tcp.call @g(%x) : tensor<[M]x[K]xf32>
+    tcp.yield(%a)
+  } else {
+    tcp.yield(%x)
+  } : tensor<[M]x[K]xf32>
+  tcp.return(%r)
+}
+func @g(%y: tensor<[A]x[B]xf32>) -> tensor<[A]x[B]xf32> symbols [A: 0.., B: 0..] {
+  tcp.assert {any = [B <= 5], message = "rows are short"}
+  %b = tcp.neg(%y) : tensor<[A]x[B]xf32>
+  tcp.return(%b)
+}
+"""
+    for body in ("", 'let b = match one "a" in root\ninline(b)'):
+        schedule = tcpx.parse_schedule(f"language 2\nschedule s(root: func) {{\n{body}\n}}")
+        module = tcpx.apply_schedule(parse(text), schedule).module
+        kernel = tcpx.compile(parse(text), schedule)
+        for m, k in ((0, 5), (3, 5), (4, 6), (9, 9)):
+            x = np.ones((m, k), np.float32)
+            for found in (kernel(x), tcpx.evaluate(module, x)):
+                np.testing.assert_array_equal(np.asarray(found), -x if m < 4 else x)
+        for run_it in (kernel, lambda x, module=module: tcpx.evaluate(module, x)):
+            with pytest.raises(tcpx.ArgumentError, match="rows are short"):
+                run_it(np.ones((3, 6), np.float32))
+
+
+def test_a_size_of_a_function_is_one_of_its_caller_where_as_much_is_known_there() -> None:
+    text = SQUARE.replace("  %mm", '  tcp.assert {any = [M + K <= 64], message = "m and k"}\n  %mm')
+    versions = "specialize r when size(mm.m) > 6 { tile(r, [d0: 5]) } else { }"
+    done = check(text, f"{BOTH}outline([mm])\ntile(r, [d1: max(1, size(mm.m))])\n{versions}", exact=False)
+    assert other_symbols(done.module) == []
+    outlined = "specialize mm when size(mm.m) < 4 { outline([mm]) } else { }"
+    found = refusal(SQUARE, f'{BOTH}{outlined}\ntile(r, [d0: size(mm.copy("when 0").m)])')
+    assert found.message == "the size is one of another function than @square, where %r stands"

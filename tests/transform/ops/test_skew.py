@@ -108,3 +108,17 @@ def test_a_loop_has_its_handle() -> None:
 def test_refused(payload: str, body: str, said: tuple[str, str, str]) -> None:
     found = refusal(payload, body)
     assert (found.message, found.required, found.found) == said
+
+
+@pytest.mark.parametrize("declared", ["M: 0..40, K", "M, K", "M: 0..40, K: 0..30"])
+def test_a_packed_operand_of_a_wavefront_reads_back(declared: str) -> None:
+    """The buffer has as many rows as the inner loop has iterations at most."""
+    text = f"""\
+func @f(%x: tensor<[M]x[K]xf32>, %y: tensor<[M]x[K]xf32>) -> tensor<[M]x[K]xf32> symbols [{declared}] {{
+  %v = tcp.add(%x, %y) : tensor<[M]x[K]xf32>
+  tcp.return(%v)
+}}
+"""
+    names = 'let v = match one "v" in root\nlet i, j = tile(v, [d0: 1, d1: 4])\n'
+    sizes = [{"M": m, "K": k} for m, k in product((0, 1, 5), (0, 1, 7, 17))]
+    check(text, f"{names}skew(j, factor: 2)\nreorder([j, i])\npack(v.lhs, layout: [])", sizes)
