@@ -85,8 +85,7 @@ def _branch_conditions(op: Operation) -> Iterator[Predicate]:
 
 
 class _Branch:
-    """A region of a conditional, by the very predicate it has: in predicates of equal texts, two functions may declare
-    a symbol of one name differently."""
+    """A region of a conditional, by what its predicate says: branches of copies have one context."""
 
     __slots__ = ("predicate", "region")
 
@@ -95,10 +94,10 @@ class _Branch:
         self.region = region
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Branch) and self.predicate is other.predicate and self.region == other.region
+        return isinstance(other, _Branch) and self.region == other.region and self.predicate.key == other.predicate.key
 
     def __hash__(self) -> int:
-        return hash((self.predicate, self.region))
+        return hash(self.predicate.key)
 
     @property
     def condition(self) -> Predicate | None:

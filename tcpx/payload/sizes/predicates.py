@@ -25,7 +25,7 @@ from tcpx.payload.sizes.expressions import (
 )
 from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.sizes.substitution import Substitution, are_same, substitute
-from tcpx.payload.sizes.traversal import evaluate, variables
+from tcpx.payload.sizes.traversal import evaluate, leaves, variables
 from tcpx.payload.sizes.traversal import symbols as symbols_of
 from tcpx.records import frozen_for_checkers
 
@@ -119,8 +119,16 @@ class Comparison:
                 return ()
 
 
+class _Remembered:
+    """What of a predicate is computed when it is first asked for."""
+
+    __slots__ = ("_key",)
+
+    _key: str
+
+
 @frozen_for_checkers
-class Predicate:
+class Predicate(_Remembered):
     """A conjunction of comparisons; the empty one holds always."""
 
     comparisons: tuple[Comparison, ...] = ()
@@ -174,6 +182,17 @@ class Predicate:
         """`M < 4 and N == 0`; `0 == 0` for the empty predicate."""
         return " and ".join(comparison.to_text() for comparison in self.comparisons) or "0 == 0"
 
+    @property
+    def key(self) -> str:
+        """Its text, the declarations of its symbols and the ranges of its loop variables. Predicates with equal keys
+        say the same, also those of two functions."""
+        try:
+            return self._key
+        except AttributeError:
+            sizes = [d for c in self.comparisons for d in (c.lhs, c.rhs)]
+            self._key = " | ".join((self.to_text(), *_declarations(sizes)))
+            return self._key
+
     def symbols(self) -> tuple[Symbol, ...]:
         """The symbols it mentions, by name."""
         found = {s.name: s for c in self.comparisons for d in (c.lhs, c.rhs) for s in symbols_of(d)}
@@ -212,6 +231,18 @@ class Predicate:
             if before == [_facts_of(symbol) for symbol in known.values()]:
                 break
         return known
+
+
+def _declarations(sizes: Iterable[Dim]) -> dict[str, None]:
+    """How the symbols of sizes are declared, and the ranges of loop variables, with what these mention."""
+    found: dict[str, None] = {}
+    for leaf in (leaf for size in sizes for leaf in leaves(size).values()):
+        if isinstance(leaf, Symbol):
+            found[leaf.declaration] = None
+        else:
+            bounds = (leaf.lower, leaf.upper, leaf.step)
+            found |= {f"{leaf.text}: {' '.join(map(to_text, bounds))}": None, **_declarations(bounds)}
+    return found
 
 
 def _tighten(comparison: Comparison, known: dict[str, Symbol]) -> bool:
