@@ -9,9 +9,12 @@ from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import padded, pieces_of_all
 from tcpx.payload.ir import FuncOp, Operation, Value, defined_by
 from tcpx.payload.lookup import source_name
+from tcpx.payload.memory_effects import Move, MoveKind
+from tcpx.payload.ops.gml_st import Conditional, Loop
 from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.structure import part_fingerprint
 from tcpx.payload.traits.constant import Constant
+from tcpx.payload.traits.memory import Memory
 from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.chains import epilogue_of, prologue_of
@@ -48,15 +51,15 @@ def _parts(targets: Sequence[Operation]) -> Iterator[list[Operation]]:
     taken = set[Operation](targets)
     for op in targets:
         part = _part(op, taken)
-        if part and all(map(is_pure, part)) and _lies_in_rows(part):
+        if part and all(map(is_pure, part)) and _lies_in_rows(part) and not _changes_with_loop(part):
             taken.update(part)
             yield part
 
 
 def _part(op: Operation, taken: set[Operation]) -> list[Operation]:
     """An operation, the elementwise operations that lead to it alone, its epilogue, and what pads the result of these;
-    in the order in which they stand. Nothing of an operation in a loop or a branch."""
-    if op.parent is None or not isinstance(op.parent.parent, FuncOp) or len(op.results) != 1:
+    in the order in which they stand. Nothing of an operation in a group or in a parallel loop."""
+    if op.parent is None or not all(map(_runs_calls, op.ancestors())) or len(op.results) != 1:
         return []
     after = epilogue_of(op)
     before = [each for value in op.operands for each in prologue_of(op, value)]
@@ -68,6 +71,12 @@ def _part(op: Operation, taken: set[Operation]) -> list[Operation]:
     if len(users) == 1 and padded(users[0]) is last.results[0] and users[0].parent is op.parent:
         part[users[0]] = None
     return sorted(part, key=lambda each: each.order)
+
+
+def _runs_calls(around: Operation) -> bool:
+    """Whether what stands in an operation may be a call: in a group it is what the group promises, and in a parallel
+    loop recipes know that there are no threads for it."""
+    return isinstance(around, FuncOp | Conditional) or (isinstance(around, Loop) and not around.is_parallel)
 
 
 def _with_copied(part: Sequence[Operation]) -> list[Operation]:
@@ -85,26 +94,71 @@ def _lies_in_rows(part: Sequence[Operation]) -> bool:
     it."""
     inside = {value for op in part for inner in op.walk() for value in defined_by(inner)}
     read = {value for op in part for inner in op.walk() for value in inner.operands} - inside
-    return not any(map(_shows_a_part, read)) and not any(map(_is_one_piece, used_outside(part)))
+    return not any(map(_has_gaps, read)) and not any(map(_is_written_with_gaps, used_outside(part)))
 
 
-def _shows_a_part(value: Value) -> bool:
-    """Whether a value is a part of another one, or has its dims in another order, or its rows lie any distance apart.
-    What is seen of a constant is one itself."""
-    is_part = False
+def _has_gaps(value: Value) -> bool:
+    """Whether the rows of a value do not follow one another in memory: it is a part of another one, or has its dims in
+    another order, or its rows lie any distance apart. What is seen of a constant is one itself."""
+    has_gaps = _is_yielded_with_gaps(value)
     while (op := value.defining_op) is not None and padded(op) is None:
-        pieces = pieces_of_all(op) or ()
-        if len(pieces) != 1:
+        parts = [(move.operand, move.source_tile) for move in Memory(op).moves() if move.kind is MoveKind.SUBSET]
+        parts += [(piece.operand, None if piece.permutes else piece.tile) for piece in pieces_of_all(op) or ()]
+        if len(parts) != 1:
             break
-        value = op.operands[pieces[0].operand]
-        is_part = is_part or pieces[0].permutes or not pieces[0].tile.is_full(shape_of(value.type))
-    return _is_strided(value) or (is_part and not (op is not None and Constant.of(op) is not None))
+        operand, tile = parts[0]
+        value = op.operands[operand]
+        is_run = tile is not None and tile.is_one_run(shape_of(value.type))
+        has_gaps = has_gaps or not is_run or _is_yielded_with_gaps(value)
+    return _is_strided(value) or (has_gaps and not (op is not None and Constant.of(op) is not None))
 
 
-def _is_one_piece(value: Value) -> bool:
-    """Whether a result is one of the pieces that one value is made of, as a concat, or is stored in rows any distance
-    apart. What several values are made of is copied anyway."""
-    return _is_strided(value) or sum(len(pieces_of_all(user) or ()) > 1 for user in value.users) == 1
+def _is_written_with_gaps(value: Value) -> bool:
+    """Whether a result lies between others: it is one of the pieces that one value is made of, as a concat, or a part
+    of the destination of a loop, or is stored in rows any distance apart. What several concats are made of is copied
+    anyway."""
+    joined = [user for user in value.users if len(pieces_of_all(user) or ()) > 1]
+    is_joined_with_gaps = len(joined) == 1 and not all(
+        piece.place.is_one_run(shape_of(joined[0].results[0].type))
+        for piece in pieces_of_all(joined[0]) or ()
+        if joined[0].operands[piece.operand] is value
+    )
+    return _is_strided(value) or is_joined_with_gaps or _is_yielded_with_gaps(value)
+
+
+def _is_yielded_with_gaps(value: Value) -> bool:
+    yielded = ((move.tile, move.to) for move in _yields(value))
+    return any(tile is not None and to is not None and not tile.is_one_run(shape_of(to.type)) for tile, to in yielded)
+
+
+def _yields(value: Value) -> Iterator[Move]:
+    """Where a value, or the same in another shape or out of a branch, is yielded to destinations of loops."""
+    for user, index in value.uses:
+        for move in Memory(user).moves():
+            if move.operand == index and move.kind is MoveKind.YIELD:
+                yield move
+            elif move.operand == index and move.kind in (MoveKind.RESHAPE, MoveKind.BRANCH) and move.to is not None:
+                yield from _yields(move.to)
+
+
+def _changes_with_loop(part: Sequence[Operation]) -> bool:
+    """Whether a call would need a copy of the destination of a loop: its operations read that element by element where
+    the last one writes it, or stand before and behind a yield."""
+    block, last = part[0].parent, part[-1]
+    between = block.ops[block.index(part[0]) : block.index(last)] if block is not None else ()
+    written = {move.to for value in used_outside(part) for move in _yields(value)}
+    in_step = (v for op in part for k, v in enumerate(op.operands) if Memory(op).in_step(k) is not None)
+    is_in_place = any(not written.isdisjoint(_bases(value)) for value in in_step)
+    return is_in_place or any(Memory(op).has_side_effects for op in between)
+
+
+def _bases(value: Value) -> Iterator[Value]:
+    """A value, and what it is a part of or another shape of."""
+    yield value
+    op = value.defining_op
+    for move in Memory(op).moves() if op is not None else ():
+        if op is not None and move.to is value and move.kind in (MoveKind.RESHAPE, MoveKind.PIECE, MoveKind.SUBSET):
+            yield from _bases(op.operands[move.operand])
 
 
 def _is_strided(value: Value) -> bool:
@@ -116,14 +170,18 @@ def _is_strided(value: Value) -> bool:
 
 
 def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequence[FuncOp]:
-    """The functions that parts become, one for equal ones; none where no function can be made of a part."""
-    known, mark = Known(), ctx.rewriter.mark()
-    try:
-        for part in parts:
+    """The functions that parts become, one for equal ones; none where no function can be made of two."""
+    known, mark, count = Known(), ctx.rewriter.mark(), 0
+    for part in parts:
+        before = ctx.rewriter.mark()
+        try:
             ops = gathered(ctx, part)
             origins = [origin for op in ops for inner in op.walk() for origin in inner.origins]
             ctx.rewriter.note_call(origins, outline(ctx.rewriter, ops, known))
-    except ScheduleError:  # what depends on state, say, stays where it is
+            count += 1
+        except ScheduleError:  # what depends on state, or on a size of a loop, stays where it is
+            ctx.rewriter.rollback(before)
+    if count < 2:
         ctx.rewriter.rollback(mark)
         return ()
     return [func for funcs in known.values() for func in funcs]

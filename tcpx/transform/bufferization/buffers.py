@@ -147,11 +147,13 @@ class Buffers:
         buffer = self.of(place)
         if self.is_packed(place, shape):
             return buffer
-        part = self.rewriter.insert(At.at(buffer, place.tile, {}), InsertPoint.before(before), f"{buffer.name}.at")
-        if isinstance(type_ := part.result.type, BufferType) and type_.strides == row_major(type_.shape):
-            return part.result
-        view = View.of(part.result, type_.shape)
-        return self.rewriter.insert(view, InsertPoint.before(before), f"{buffer.name}.at.dense").result
+        part = self.rewriter.insert(
+            At.at(buffer, place.tile, {}), InsertPoint.before(before), f"{buffer.name}.at"
+        ).result
+        sizes = shape_of(part.type)
+        if isinstance(part.type, BufferType) and part.type.strides == row_major(sizes):
+            return part
+        return self.rewriter.insert(View.of(part, sizes), InsertPoint.before(before), f"{buffer.name}.at.dense").result
 
     def packed(self, value: Value, before: Operation) -> Place:
         """Memory for a value of its own, without gaps."""
