@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Final
 
 from tcpx.payload.diagnostics import ScheduleError
@@ -15,7 +16,8 @@ from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.structure import part_fingerprint
 from tcpx.payload.traits.constant import Constant
 from tcpx.payload.traits.memory import Memory
-from tcpx.payload.types import shape_of
+from tcpx.payload.types import dtype_of, shape_of
+from tcpx.target import Target
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.chains import epilogue_of, prologue_of
 from tcpx.transform.convex import gathered, used_outside
@@ -34,7 +36,7 @@ def share(ctx: TransformContext, targets: Sequence[Operation], families_below: f
     function have its name."""
     times = PayloadTimes(ctx.rewriter.module, ctx.target) if 0.0 < families_below < ALL else None
     kinds = dict[tuple[bool, str], list[list[Operation]]]()
-    for part in _parts(targets):
+    for part in _parts(targets, ctx.target):
         is_of_family = (times.share(part) if times is not None else 0.0) < families_below
         kind = is_of_family, part_fingerprint(_with_copied(part), kind_of if is_of_family else str)
         parts = kinds.setdefault(kind, [])
@@ -46,12 +48,12 @@ def share(ctx: TransformContext, targets: Sequence[Operation], families_below: f
             join_families(ctx.rewriter, funcs)
 
 
-def _parts(targets: Sequence[Operation]) -> Iterator[list[Operation]]:
+def _parts(targets: Sequence[Operation], target: Target) -> Iterator[list[Operation]]:
     """Each operation with what goes with it and with no target before it."""
     taken = set[Operation](targets)
     for op in targets:
         part = _part(op, taken)
-        if part and all(map(is_pure, part)) and _lies_in_rows(part) and not _changes_with_loop(part):
+        if part and all(map(is_pure, part)) and _lies_in_rows(part) and not _changes_in_place(part, target):
             taken.update(part)
             yield part
 
@@ -127,29 +129,49 @@ def _is_written_with_gaps(value: Value) -> bool:
 
 
 def _is_yielded_with_gaps(value: Value) -> bool:
-    yielded = ((move.tile, move.to) for move in _yields(value))
-    return any(tile is not None and to is not None and not tile.is_one_run(shape_of(to.type)) for tile, to in yielded)
+    tiles = ((move.tile, move.to) for move in _moves(value) if move.kind is MoveKind.YIELD)
+    return any(tile is not None and to is not None and not tile.is_one_run(shape_of(to.type)) for tile, to in tiles)
 
 
-def _yields(value: Value) -> Iterator[Move]:
-    """Where a value, or the same in another shape or out of a branch, is yielded to destinations of loops."""
+def _moves(value: Value) -> Iterator[Move]:
+    """Where a value goes: to a destination of a loop, out of a branch, or to another shape, and so on."""
     for user, index in value.uses:
         for move in Memory(user).moves():
-            if move.operand == index and move.kind is MoveKind.YIELD:
+            if move.operand == index and move.kind in (MoveKind.YIELD, MoveKind.RESHAPE, MoveKind.BRANCH):
                 yield move
-            elif move.operand == index and move.kind in (MoveKind.RESHAPE, MoveKind.BRANCH) and move.to is not None:
-                yield from _yields(move.to)
+                if move.kind is not MoveKind.YIELD and move.to is not None:
+                    yield from _moves(move.to)
 
 
-def _changes_with_loop(part: Sequence[Operation]) -> bool:
-    """Whether a call would need a copy of the destination of a loop: its operations read that element by element where
-    the last one writes it, or stand before and behind a yield."""
-    block, last = part[0].parent, part[-1]
-    between = block.ops[block.index(part[0]) : block.index(last)] if block is not None else ()
-    written = {move.to for value in used_outside(part) for move in _yields(value)}
-    in_step = (v for op in part for k, v in enumerate(op.operands) if Memory(op).in_step(k) is not None)
-    is_in_place = any(not written.isdisjoint(_bases(value)) for value in in_step)
-    return is_in_place or any(Memory(op).has_side_effects for op in between)
+def _changes_in_place(part: Sequence[Operation], target: Target) -> bool:
+    """Whether a call would need a copy of a destination of a loop, or of what another branch gives: the operations read
+    that element by element where the last one writes it, or rows of it that registers hold until they are written; or
+    they stand before and behind a yield."""
+    block, used = part[0].parent, used_outside(part)
+    between = block.ops[block.index(part[0]) : block.index(part[-1])] if block is not None else ()
+    if any(Memory(op).has_side_effects for op in between):
+        return True
+    written = {place for value in used for move in _moves(value) for place in _places(move)}
+    if not written:
+        return False
+    fits = all(_row_bytes(value) <= target.vector_registers * target.vector_bits // 8 for value in used)
+    read = ((v, fits or Memory(op).in_step(k) is not None) for op in part for k, v in enumerate(op.operands))
+    return any(is_in_place and not written.isdisjoint(_bases(value)) for value, is_in_place in read)
+
+
+def _places(move: Move) -> Iterator[Value]:
+    """In whose memory a value is put by a move: the destination, or what other branches give."""
+    if move.kind is MoveKind.YIELD and move.to is not None:
+        yield move.to
+    made = move.to.defining_op if move.to is not None and move.kind is MoveKind.BRANCH else None
+    for end in (block.terminator for block in made.regions) if made is not None else ():
+        yield from _bases(end.operands[move.operand]) if end is not None else ()
+
+
+def _row_bytes(value: Value) -> int:
+    """The bytes of a row of a value, those of an element where no number says how long it is."""
+    extents = [extent for extent in shape_of(value.type)[-1:] if isinstance(extent, int)]
+    return prod(extents) * dtype_of(value.type).bytes
 
 
 def _bases(value: Value) -> Iterator[Value]:

@@ -10,7 +10,7 @@ import pytest
 import tcpx
 from tcpx.payload.text.parser import parse
 from tests.transform.ops.test_share import ALL, NOTHING, ROWS, layers, opcodes, opcodes_of
-from tests.transform.payloads import check, refusal
+from tests.transform.payloads import check, refusal, run
 
 LOOPS = f"""\
 func @f(%x: {ROWS}, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> ({ROWS}, {ROWS}) symbols [M: 0..] {{
@@ -18,7 +18,8 @@ func @f(%x: {ROWS}, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> ({ROWS}, {ROWS}
     %h = gml_st.materialize(%d) tile [0, 0] [M, 8] : {ROWS}
     %p = tcp.matmul(%h, %v) : {ROWS}
     %e = tcp.sigmoid(%p) : {ROWS}
-    gml_st.yield(%e, %d) tile [0, 0] [M, 8]
+    %s = tcp.softmax(%e) {{dim = 1}} : {ROWS}
+    gml_st.yield(%s, %d) tile [0, 0] [M, 8]
   }} : {ROWS}
   %q = tcp.matmul(%y, %w) : {ROWS}
   %g = tcp.sigmoid(%q) : {ROWS}
@@ -26,7 +27,8 @@ func @f(%x: {ROWS}, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> ({ROWS}, {ROWS}
     %i = gml_st.materialize(%k) tile [0, 0] [M, 8] : {ROWS}
     %r = tcp.matmul(%i, %w) : {ROWS}
     %o = tcp.sigmoid(%r) : {ROWS}
-    gml_st.yield(%o, %k) tile [0, 0] [M, 8]
+    %m = tcp.softmax(%o) {{dim = 1}} : {ROWS}
+    gml_st.yield(%m, %k) tile [0, 0] [M, 8]
   }} : {ROWS}
   tcp.return(%g, %z)
 }}
@@ -59,7 +61,7 @@ def test_operations_of_several_loops_and_of_none_share() -> None:
     done = check(LOOPS, ALL, exact=False)
     assert [*done.module.funcs] == ["f", "f.e"]
     assert opcodes(done.module) == ["for", "call", "for", "return"]
-    assert inside(done.module) == [["materialize", "call", "yield"]] * 2
+    assert inside(done.module) == [["materialize", "call", "softmax", "yield"]] * 2
 
 
 def test_layers_in_the_body_of_a_loop_share() -> None:
@@ -189,9 +191,10 @@ func @f(%x: {ROWS}, %v: tensor<8x8xf32>, %z: tensor<[M]x3x8xf32>) -> {ROWS} symb
   tcp.return(%y)
 }}
 """
-SUMS = (
-    LOOPS.replace("sigmoid(%p)", "add(%p, %h)").replace("sigmoid(%r)", "add(%r, %i)").replace("sigmoid(%q)", "neg(%q)")
-)
+IN_PLACE = LOOPS.replace("yield(%s", "yield(%e").replace("yield(%m", "yield(%o").replace("sigmoid(%q)", "neg(%q)")
+WIDE = IN_PLACE.replace("8x8x", "600x600x").replace("]x8xf32", "]x600xf32").replace(" 8]", " 600]")
+SUMS = WIDE.replace("sigmoid(%p)", "add(%p, %h)").replace("sigmoid(%r)", "add(%r, %i)")
+OTHER_BRANCH = branches("%go").replace("tcp.yield(%g)", "tcp.yield(%e)").replace("matmul(%h, %w)", "matmul(%e, %w)")
 PARALLEL = """\
 func @f(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %o = tcp.empty : tensor<8x8xf32>
@@ -214,12 +217,17 @@ RAGGED = (
 )
 
 
-@pytest.mark.parametrize("text", [COLUMNS, READ_COLUMNS, SUMS, PARALLEL, RAGGED], ids=[
-    "columns of a destination", "columns of an argument", "added to a destination in its place", "parallel loops",
-    "sizes of iterations",
+@pytest.mark.parametrize("text", [COLUMNS, READ_COLUMNS, IN_PLACE, SUMS, OTHER_BRANCH, PARALLEL, RAGGED], ids=[
+    "columns of a destination", "columns of an argument", "rows of a destination in registers",
+    "added to a destination in its place", "rows of what another branch gives", "parallel loops", "sizes of iterations",
 ])  # fmt: skip
 def test_what_a_call_would_copy_or_not_know_stays(text: str) -> None:
     assert refusal(text, ALL).message == NOTHING
+
+
+def test_rows_that_no_registers_hold_are_computed_beside_a_destination() -> None:
+    """With and without calls, the destination has two places, and each iteration writes the other one."""
+    assert inside(run(WIDE, ALL).module) == [["materialize", "call", "softmax", "yield"]] * 2
 
 
 def test_what_a_group_promises_stays() -> None:
