@@ -258,3 +258,40 @@ def test_a_part_that_cannot_be_called_leaves_the_others() -> None:
     done = check(ACROSS, ALL, exact=False)
     assert opcodes(done.module) == ["for", "call", "call", "return"]
     assert [*done.module.funcs] == ["f", "f.g"]
+
+
+def two_sizes(trips: str) -> str:
+    """A large product, and two small ones of other sizes in loops."""
+    return f"""\
+func @f(%x: tensor<1x256xf32>, %a: tensor<256x512xf32>, %v: tensor<64x64xf32>, %w: tensor<96x96xf32>,
+    %y: tensor<1x64xf32>, %z: tensor<1x96xf32>, %n: tensor<[N]xf32>)
+    -> (tensor<1x512xf32>, tensor<1x64xf32>, tensor<1x96xf32>) symbols [N: 0..] {{
+  %b = tcp.matmul(%x, %a) : tensor<1x512xf32>
+  %c = gml_st.for %t in 0 to {trips} step 1 (%d = %y) {{
+    %h = gml_st.materialize(%d) tile [0, 0] [1, 64] : tensor<1x64xf32>
+    %p = tcp.matmul(%h, %v) : tensor<1x64xf32>
+    %s = tcp.softmax(%p) {{dim = 1}} : tensor<1x64xf32>
+    gml_st.yield(%s, %d) tile [0, 0] [1, 64]
+  }} : tensor<1x64xf32>
+  %e = gml_st.for %u in 0 to {trips} step 1 (%k = %z) {{
+    %i = gml_st.materialize(%k) tile [0, 0] [1, 96] : tensor<1x96xf32>
+    %q = tcp.matmul(%i, %w) : tensor<1x96xf32>
+    %m = tcp.softmax(%q) {{dim = 1}} : tensor<1x96xf32>
+    gml_st.yield(%m, %k) tile [0, 0] [1, 96]
+  }} : tensor<1x96xf32>
+  tcp.return(%b, %c, %e)
+}}
+"""
+
+
+MINOR = "share(match any contract in root, minor: 0.2)"
+
+
+def test_what_runs_once_is_of_a_family() -> None:
+    assert inside(run(two_sizes("1"), MINOR).module) == [["materialize", "call", "softmax", "yield"]] * 2
+
+
+@pytest.mark.parametrize("trips", ["1000", "N"])
+def test_what_runs_often_is_of_no_family(trips: str) -> None:
+    """They take most of the time, or nobody knows."""
+    assert refusal(two_sizes(trips), MINOR).message == NOTHING
