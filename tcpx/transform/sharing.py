@@ -175,12 +175,14 @@ def _row_bytes(value: Value) -> int:
 
 
 def _bases(value: Value) -> Iterator[Value]:
-    """A value, and what it is a part of or another shape of."""
+    """A value, and what it is a part of, or another shape of, or what branches and loops make it of."""
     yield value
-    op = value.defining_op
-    for move in Memory(op).moves() if op is not None else ():
-        if op is not None and move.to is value and move.kind in (MoveKind.RESHAPE, MoveKind.PIECE, MoveKind.SUBSET):
-            yield from _bases(op.operands[move.operand])
+    made = value.defining_op
+    ends = [end for block in made.regions if (end := block.terminator) is not None] if made is not None else []
+    for op in [made, *ends] if made is not None else ():
+        for move in Memory(op).moves():
+            if move.to is value:
+                yield from _bases(op.operands[move.operand])
 
 
 def _is_strided(value: Value) -> bool:
@@ -192,18 +194,14 @@ def _is_strided(value: Value) -> bool:
 
 
 def _shared(ctx: TransformContext, parts: Sequence[Sequence[Operation]]) -> Sequence[FuncOp]:
-    """The functions that parts become, one for equal ones; none where no function can be made of two."""
-    known, mark, count = Known(), ctx.rewriter.mark(), 0
-    for part in parts:
-        before = ctx.rewriter.mark()
-        try:
+    """The functions that parts become, one for equal ones; none where no function can be made of a part."""
+    known, mark = Known(), ctx.rewriter.mark()
+    try:
+        for part in parts:
             ops = gathered(ctx, part)
             origins = [origin for op in ops for inner in op.walk() for origin in inner.origins]
             ctx.rewriter.note_call(origins, outline(ctx.rewriter, ops, known))
-            count += 1
-        except ScheduleError:  # what depends on state, or on a size of a loop, stays where it is
-            ctx.rewriter.rollback(before)
-    if count < 2:
+    except ScheduleError:  # what depends on state, or on a size of a loop, stays where it is
         ctx.rewriter.rollback(mark)
         return ()
     return [func for funcs in known.values() for func in funcs]

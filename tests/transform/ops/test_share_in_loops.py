@@ -253,8 +253,7 @@ func @f(%x: {ROWS}, %v: tensor<8x8xf32>) -> ({ROWS}, {ROWS}, {ROWS}) symbols [M:
 """
 
 
-def test_a_part_that_cannot_be_called_leaves_the_others() -> None:
-    """A yield stands between the product in the loop and its sum."""
+def test_what_stands_on_both_sides_of_a_yield_leaves_the_others() -> None:
     done = check(ACROSS, ALL, exact=False)
     assert opcodes(done.module) == ["for", "call", "call", "return"]
     assert [*done.module.funcs] == ["f", "f.g"]
