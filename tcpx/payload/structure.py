@@ -46,17 +46,21 @@ def operation_fingerprint(op: Operation) -> str:
 
 def part_fingerprint(ops: Sequence[Operation], kind_of: Callable[[int], str] = str) -> str:
     """A hash of the structure of operations, in their order: that of each, the types of the values that they read of
-    others, which of these are constant, and what is known of symbols there. Extents of tensors count as what `kind_of`
-    says of them."""
-    made, inside = (
-        Structure(kind_of, context_at(ops[0]).names),
-        {value for op in ops for inner in op.walk() for value in defined_by(inner)},
-    )
+    others, which of these are constant, and what is known of their symbols there. Extents of tensors count as what
+    `kind_of` says of them."""
+    here = context_at(ops[0])
+    made = Structure(kind_of, here.names)
+    inside = {value for op in ops for inner in op.walk() for value in defined_by(inner)}
     read = dict.fromkeys(v for op in ops for inner in op.walk() for v in inner.operands if v not in inside)
     operands = [
         f"{made.value(v)}: {made.type(v.type)}{' constant' if isinstance(v.defining_op, Const) else ''}" for v in read
     ]
-    return _digest("\n".join([*operands, *(line for op in ops for line in made.operation(op)), *made.facts]))
+    lines = [line for op in ops for line in made.operation(op)]
+    names = {symbol.name for symbol in made.numbered()}
+    related = (c for c in here.comparisons if c.decide(here.names) is not True)
+    relations = (p for c in related if not (p := Predicate((c,))).variables())
+    known = sorted(made.attribute(p) for p in relations if names >= {symbol.name for symbol in p.symbols()})
+    return _digest("\n".join([*operands, *lines, *made.facts, *known]))
 
 
 def _digest(text: str) -> str:

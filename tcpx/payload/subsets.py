@@ -99,6 +99,14 @@ class Tile:
             and all(is_equal(size, dim, known) is True for size, dim in zip(self.sizes, shape, strict=True))
         )
 
+    def is_one_run(self, shape: Sequence[Dim]) -> bool:
+        """Whether its elements follow one another, row by row, in a value of this shape."""
+        long = [dim for dim, size in enumerate(self.sizes) if size != 1]
+        whole = range(long[0] + 1, self.rank) if long else ()
+        return self.has_unit_strides and all(
+            self.offsets[dim] == 0 and is_equal(self.sizes[dim], shape[dim]) is True for dim in whole
+        )
+
     def leaves(self, dim: int, extent: Dim) -> bool:
         """Whether an element of the tile provably lies outside of a dim of this extent, for all sizes."""
         offset, size, stride = self.offsets[dim], self.sizes[dim], self.strides[dim]

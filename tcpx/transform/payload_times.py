@@ -7,14 +7,15 @@ from math import inf, prod
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Module, Operation
+from tcpx.payload.ops.gml_st import Loop, trip_count
 from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
 from tcpx.target import Target
 
 
 class PayloadTimes:
     """The times of the operations of a module: that of the vectors of their points, or that in which their operands and
-    results come from the last cache, whichever is longer. What only moves elements takes none: it is fused. An
-    operation in a loop counts once, so that others count for more than they are."""
+    results come from the last cache, whichever is longer. What only moves elements takes none: it is fused. In loops,
+    it counts as often as they run; where no number says how often that is, nothing is known of it."""
 
     def __init__(self, module: Module, target: Target) -> None:
         self._target = target
@@ -28,7 +29,7 @@ class PayloadTimes:
         time = sum(self._time(op, self._runs.get(op.func, 0)) if op.func is not None else inf for op in ops)
         return time / self._whole if time < self._whole else 1.0
 
-    def _time(self, op: Operation, runs: int) -> float:
+    def _time(self, op: Operation, runs: float) -> float:
         """In the time of one instruction on a vector of 32-bit floats; infinite for sizes that are no numbers."""
         if not isinstance(op, Structured) or op.is_movement or not op.operands:
             return 0.0
@@ -40,16 +41,23 @@ class PayloadTimes:
             return inf
         width = max(dtype_of(type_).bytes for type_ in types)
         vectors = prod(extents) * width / max(1, self._target.vector_bits // 8)
-        return runs * max(vectors, sum(touched) / max(1, self._target.l3_rate))
+        return runs * _trips(op) * max(vectors, sum(touched) / max(1, self._target.l3_rate))
 
 
-def _runs(module: Module) -> Mapping[FuncOp, int]:
-    """How often each function runs in a call of the module, if its loops run once."""
-    runs = {module.main: 1}
+def _runs(module: Module) -> Mapping[FuncOp, float]:
+    """How often each function runs in a call of the module."""
+    runs = {module.main: 1.0}
     for func in reversed(module.reached(module.main)):
-        for _, callee in func.calls():
-            runs[callee] = runs.get(callee, 0) + runs.get(func, 0)
+        for call, callee in func.calls():
+            runs[callee] = runs.get(callee, 0) + runs.get(func, 0) * _trips(call)
     return runs
+
+
+def _trips(op: Operation) -> float:
+    """How often an operation runs in its function; infinite where no number says it."""
+    counts = [trip_count(loop) if loop.is_counted else None for loop in op.ancestors() if isinstance(loop, Loop)]
+    numbers = [max(0, count) for count in counts if isinstance(count, int)]
+    return prod(numbers) if len(numbers) == len(counts) else inf
 
 
 def _bytes(type_: Type) -> float:

@@ -148,6 +148,52 @@ def test_in_a_loop(loop: str, threads: int) -> None:
     assert (kernel.workspace_bytes({"M": 5}) > 0) or "stack" not in kernel.c_source
 
 
+def test_rows_are_passed_where_they_are() -> None:
+    """Tiles that lie in one run of memory, with dims of size 1, too; and results that do."""
+    module = parse(
+        """
+func @main(%x: tensor<5x4x[N]xf32>, %s: tensor<[N]xf32>) -> (tensor<5x4x[N]xf32>, tensor<6x[N]xf32>) symbols [N] {
+  %o = tcp.empty : tensor<5x4x[N]xf32>
+  %e = tcp.empty : tensor<6x[N]xf32>
+  %y, %z = gml_st.for %i in 0 to 5 step 1 (%d = %o, %h = %e) {
+    %t = gml_st.materialize(%x) tile [%i, 3, 0] [1, 1, N] : tensor<1x1x[N]xf32>
+    %a = tcp.call @rows(%t) : tensor<1x1x[N]xf32>
+    %u = gml_st.materialize(%x) tile [%i, 0, 0] [1, 3, N] : tensor<1x3x[N]xf32>
+    %b = tcp.call @rows(%u) : tensor<1x3x[N]xf32>
+    %r = tcp.reshape(%a) : tensor<1x[N]xf32>
+    gml_st.yield(%b, %d) tile [4 - %i, 1, 0] [1, 3, N]
+    gml_st.yield(%r, %h) tile [%i + 1, 0] [1, N]
+  } : tensor<5x4x[N]xf32>, tensor<6x[N]xf32>
+  %k = gml_st.for %i in 0 to 5 step 1 (%d = %y) {
+    %q = tcp.reshape(%s) : tensor<1x1x[N]xf32>
+    gml_st.yield(%q, %d) tile [%i, 0, 0] [1, 1, N]
+  } : tensor<5x4x[N]xf32>
+  %m = gml_st.for %i in 0 to 1 step 1 (%d = %z) {
+    %q = tcp.reshape(%s) : tensor<1x[N]xf32>
+    gml_st.yield(%q, %d) tile [0, 0] [1, N]
+  } : tensor<6x[N]xf32>
+  tcp.return(%k, %m)
+}
+func @rows(%x: tensor<[A]x[B]x[N]xf32>) -> tensor<[A]x[B]x[N]xf32> symbols [A, B, N] {
+  %e = tcp.exp(%x) : tensor<[A]x[B]x[N]xf32>
+  tcp.return(%e)
+}
+"""
+    )
+    for threads in (1, 2):
+        kernel = tcpx.compile(module, PLAIN, threads=threads)
+        assert "/packed" not in kernel.c_source
+        for n in (0, 1, 9):
+            check(module, kernel, N=n)
+    check(module, tcpx.compile(module, PLAIN, sanitize=True), N=3)
+    bufferized = tcpx.parse_schedule("language 1\nschedule s(root: func) { bufferize(root) }")
+    text = tcpx.apply_schedule(module, bufferized).module.text()
+    assert tcpx.parse(text).text() == text
+    check_again = tcpx.random_inputs(module, 0, sizes={"N": 4})
+    for a, b in zip(tcpx.evaluate(module, *check_again), tcpx.evaluate(tcpx.parse(text), *check_again), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_columns_are_copied() -> None:
     module = parse(
         """

@@ -457,8 +457,8 @@ class RandomSchedule:
         called = len(self.session.module.funcs)
         self._given("outline_repeats", "outline_repeats(root, least: 4)")
         self._given("share", "share(match any generic in root)")
-        calls = [op.name for op in self.session.module.main.body.ops if Calling(op).callee is not None]
-        if len(self.session.module.funcs) > called:
+        calls = [op.name for op in self.session.module.main.walk() if Calling(op).callee is not None]
+        if calls and len(self.session.module.funcs) > called:
             self._given("clone", f'clone(match one "{self.random.choice(calls)}" in root)')
 
     def _rare(self) -> list[str]:

@@ -126,7 +126,8 @@ class View(Operation):
                 found=str(after),
             )
         for type_ in (before, after):
-            if any(not are_equal_at(self, a, b) for a, b in zip(type_.strides, row_major(type_.shape), strict=True)):
+            rows = zip(type_.strides, row_major(type_.shape), type_.shape, strict=True)
+            if any(extent != 1 and not are_equal_at(self, a, b) for a, b, extent in rows):
                 raise self.error("a view is of contiguous memory", required="row-major strides", found=str(type_))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from tcpx.payload.contexts import context_at, context_of
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.memory import Alloc, View
+from tcpx.payload.ops.memory import Alloc, At, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Symbol, is_equal, product, upper_expression
 from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
@@ -129,6 +129,31 @@ class Buffers:
             and all(is_equal(offset, 0, known) is True for offset in tile.offsets)
             and all(is_equal(a, b, known) is True for a, b in zip(held, row_major(tuple(shape)), strict=True))
         )
+
+    def is_dense(self, place: Place, shape: Sequence[Dim]) -> bool:
+        """Whether a value of this shape lies without gaps, wherever in its buffer it begins."""
+        view, tile = place.view, place.tile
+        known = context_at(view.op).names if view.op is not None else NOTHING_KNOWN
+        held = buffer_type(view.type, "arena", known).strides
+        rows = zip((held[dim] for dim in tile.kept), row_major(tuple(shape)), shape, strict=True)
+        return (
+            not place.memory.strided
+            and tile.has_unit_strides
+            and all(n == 1 or is_equal(a, b, known) is True for a, b, n in rows)
+        )
+
+    def passed(self, place: Place, shape: Sequence[Dim], before: Operation) -> Value:
+        """The buffer of a value that a call takes: that in which it is, or what begins where the value does."""
+        buffer = self.of(place)
+        if self.is_packed(place, shape):
+            return buffer
+        part = self.rewriter.insert(
+            At.at(buffer, place.tile, {}), InsertPoint.before(before), f"{buffer.name}.at"
+        ).result
+        sizes = shape_of(part.type)
+        if isinstance(part.type, BufferType) and part.type.strides == row_major(sizes):
+            return part
+        return self.rewriter.insert(View.of(part, sizes), InsertPoint.before(before), f"{buffer.name}.at.dense").result
 
     def packed(self, value: Value, before: Operation) -> Place:
         """Memory for a value of its own, without gaps."""

@@ -160,7 +160,7 @@ class Lowering:
         passed = [k for k in range(len(op.results)) if k not in states.values()]
         operands = [v for k, v in enumerate(op.operands) if k not in numbers]
         values = [*operands, *(op.results[k] for k in passed)]
-        made = BufferCall.of(op, [self.buffers.of(given[value]) for value in values])
+        made = BufferCall.of(op, [self.buffers.passed(given[v], shape_of(v.type), op) for v in values])
         made.name = op.name
         self.rewriter.insert(made, InsertPoint.before(op))
         self.rewriter.continue_as(op, made)
@@ -217,7 +217,7 @@ class Lowering:
     def _packed(self, op: Call, value: Value) -> Place:
         """The place of a value, where it lies as a callee takes it; else memory of its own, with a remark."""
         place = self.effects.place(value)
-        if self.buffers.is_packed(place, shape_of(value.type)):
+        if self.buffers.is_dense(place, shape_of(value.type)):
             return place
         reason = f"the rows of %{place.memory.name} are strided" if place.memory.strided else "it is a part of another"
         self._copied(op, f"copies %{value.name}: {value.type} for {shown(op)}", reason)

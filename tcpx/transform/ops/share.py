@@ -28,9 +28,12 @@ class Share(Transform):
     a loop `x.loop(m)`, first copies the function for that call. An operation whose name stands in the path of a param,
     as in `fc1/rows.count`, keeps knobs of its own: it is left, unless the function is named after it.
 
-    Operations in loops and branches stay where they are. So do those whose calls would copy: they read a
-    part of a value, or give one of the pieces of a concat, or rows that are `strided`. The default schedule shares
-    contractions and windows.
+    They may stand in sequential loops and in branches, each in another one. The function knows of its sizes what holds
+    at each of its calls: what a branch says of them its function declares or asserts, and operations of which something
+    else is known become another function. Parts stay where they are if their calls would copy, as what they read or
+    give does not lie in one run of memory: columns of a value or of the destination of a loop, pieces of a concat, rows
+    that are `strided`; or as they change a destination in its place. So do those whose sizes depend on the iteration of
+    a loop, and those in parallel loops and groups. The default schedule shares contractions and windows.
 
     With `family`, they may also differ in sizes of 16 and more that are multiples of the same power of two, up to 16.
     The function has symbols for these, which its arguments tell, with the range and the divisor that they have in all
