@@ -152,14 +152,14 @@ class Context:
         )
 
     def _is_not_negative_in_cases(self, size: Dim, atom: Extremum, coefficient: int, deeper: int) -> bool:
-        parts = {arg: Comparison("<=", 0, _with_in_place_of(size, atom, arg)) for arg in atom.args}
-        is_greatest = isinstance(atom, Max) == (coefficient > 0)
-        if is_greatest and any(self._holds_in_cases(part, deeper) for part in parts.values()):
-            return True
+        if isinstance(atom, Max) == (coefficient > 0):  # with an argument in its place, this term is not larger
+            smaller = (size + coefficient * (arg - atom.size()) for arg in atom.args)
+            if any(self._holds_in_cases(Comparison("<=", 0, d), deeper) for d in smaller):
+                return True
         order = "<=" if isinstance(atom, Min) else ">="
-        for arg, part in parts.items():
+        for arg in atom.args:
             case = self.and_also(*(Predicate.of(order, arg, other) for other in atom.args if other is not arg))
-            if not case._holds_in_cases(part, deeper):
+            if not case._holds_in_cases(Comparison("<=", 0, _with_in_place_of(size, atom, arg)), deeper):
                 return False
         return True
 
