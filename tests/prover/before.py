@@ -37,6 +37,7 @@ from tcpx.payload.sizes.expressions import (
     product,
     total,
 )
+from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.types import BufferType, TensorType, shape_of
 
 
@@ -180,8 +181,8 @@ def _unchanged(real: Callable[..., Dim]) -> Callable[..., Dim]:
 
 
 def _substitution(real: Callable[..., Dim]) -> Callable[..., Dim]:
-    def substitute(d: Any, mapping: Mapping[Symbol | Var, Dim], *known: Any) -> Dim:
-        made, was = real(d, mapping, *known), before(as_dim(d))
+    def substitute(d: Any, mapping: Mapping[Symbol | Var, Dim], known: KnownSymbols = NOTHING_KNOWN) -> Dim:
+        made, was = real(d, mapping, known), before(as_dim(d))
         values = {atom.text: before(value) for atom, value in mapping.items()}
         now = _rewritten(was, values)
         return made if made is d and now is was else written(made, now)

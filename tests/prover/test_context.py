@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tcpx.payload.sizes import Symbol, Var
+from tcpx.payload.sizes.context import Context
+from tcpx.payload.sizes.predicates import Predicate
 from tests.prover.asked import parsed
 
 
@@ -23,3 +26,18 @@ from tests.prover.asked import parsed
 ])  # fmt: skip
 def test_conditions_say_together(text: str, answer: bool | None) -> None:
     assert parsed(text).answer() is answer
+
+
+def test_a_variable_of_another_range_is_asked_about_anew() -> None:
+    """A loop that is split has the name of the loop before, and sizes with one text may be others."""
+    here = Context([Predicate.of("<=", Symbol("N").size(), 8)])
+    one, nine = Var("i", 0, 1).size(), Var("i", 0, 9).size()
+    assert here.value(one) == 0
+    assert here.value(nine) == nine
+    assert (here.upper_bound(one), here.upper_bound(nine)) == (0, 8)
+
+
+def test_conditions_of_one_text_about_symbols_that_are_declared_otherwise() -> None:
+    texts = {Predicate.of("<=", Symbol("N", lower).size(), 8).key for lower in (0, 1)}
+    ranges = {Predicate.of("<=", Var("i", 0, Symbol("N", lower).size()).size(), 8).key for lower in (0, 1)}
+    assert len(texts) == len(ranges) == 2

@@ -32,8 +32,6 @@ class Context:
 
     def __init__(self, conditions: Sequence[Predicate] = ()) -> None:
         self._holding = Predicate(tuple(dict.fromkeys(c for p in conditions for c in p.comparisons)))
-        self._values: dict[Dim, Dim] = {}
-        """Sizes that were asked about, with the answers; most are asked about again, by the operations that follow."""
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -69,10 +67,7 @@ class Context:
         """The expression simplified: an int where it can have one value only."""
         if isinstance(d, int) or not self._holding.comparisons:
             return d
-        known = self._values.get(d)
-        if known is None:
-            known = self._values[d] = self._value(d)
-        return known
+        return self._value(d)
 
     def _value(self, d: Size) -> Dim:
         for zero in self._zeros:

@@ -9,7 +9,7 @@ from tcpx.payload.contexts import context_at, context_of
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.memory import Alloc, At, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Symbol, is_equal, product, upper_expression
+from tcpx.payload.sizes import Dim, Symbol, is_equal, is_less_equal, product, upper_expression
 from tcpx.payload.sizes.questions import NOTHING_KNOWN, KnownSymbols
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import BufferType, TensorType, dtype_of, row_major, shape_of, ui8
@@ -144,8 +144,9 @@ class Buffers:
 
     def passed(self, place: Place, shape: Sequence[Dim], before: Operation) -> Value:
         """The buffer of a value that a call takes: that in which it is, or what begins where the value does."""
-        buffer = self.of(place)
-        if self.is_packed(place, shape):
+        buffer, known = self.of(place), context_at(before).names
+        sizes = zip(shape, place.view.type.shape, strict=False)
+        if self.is_packed(place, shape) and all(is_less_equal(a, b, known) is True for a, b in sizes):
             return buffer
         part = self.rewriter.insert(
             At.at(buffer, place.tile, {}), InsertPoint.before(before), f"{buffer.name}.at"
