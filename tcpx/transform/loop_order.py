@@ -5,6 +5,7 @@ from itertools import product
 
 from tcpx.payload.contexts import context_at
 from tcpx.payload.diagnostics import Direction, ScheduleError
+from tcpx.payload.disjointness import overlapping_yields
 from tcpx.payload.distances import distance
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
@@ -74,7 +75,23 @@ def swap(ctx: TransformContext, outer: Loop) -> Loop:
     rewriter.continue_as(outer, within)
     rewriter.continue_as(inner, made)
     rewriter.replace_op(outer, made.results)
+    for loop in (made, within):
+        _check_parallel(ctx, loop)
     return made
+
+
+def _check_parallel(ctx: TransformContext, loop: Loop) -> None:
+    """Raise ScheduleError where nothing proves that the iterations of a parallel loop write elements of their own."""
+    pairs = [overlapping_yields(loop, number) for number in range(len(loop.destinations))] if loop.is_parallel else []
+    first = next((pair[0] for pair in pairs if pair is not None), None)
+    if first is not None:
+        raise ctx.fail(
+            f"nothing proves that iterations of {loop.name} write different elements in this order",
+            op=loop,
+            required="a parallel loop whose iterations write a tile each, or a sequential loop",
+            found=f"a yield to {first.subset.text()}",
+            fix=Direction("`tile` without `parallel: true`, and `parallelize` after this step"),
+        )
 
 
 def check_counted(ctx: TransformContext, *loops: Loop) -> None:

@@ -152,3 +152,21 @@ func @f(%x: tensor<[N]xf32>, %w: tensor<[N]x[N]xf32>) -> tensor<2x[N]xf64> symbo
     error = refusal(payload, body + "fuse(b, into: jj)\nreorder([k, j])\n")
     assert error.message == "v/k1 begins %v anew in each iteration of v/n1"
     assert (error.required, error.found) == ("destinations that v/n1 has, too", "%v, which nothing in v/n1 reads")
+
+
+def test_a_skewed_loop_is_parallel_only_where_that_is_proved() -> None:
+    text = """func @f(%x: tensor<[M]x3x[M]xf32>) -> tensor<[M]x3x[M]xf32> symbols [M: 1..] {
+  %r = tcp.sigmoid(%x) : tensor<[M]x3x[M]xf32>
+  tcp.return(%r)
+}
+"""
+    steps = (
+        'let r = match one "r" in root\n'
+        "let i, j, k = tile(r, sizes: [d2: 16, d1: max(1, ceildiv(size(r.d1), 2)), d0: 8], parallel: {})\n"
+        "let s = skew(k, factor: 2)\nreorder([s, j])\n"
+    )
+    check(text, steps.format("false"), sizes=[{"M": m} for m in (1, 2, 17)])
+    found = refusal(text, steps.format("true"))
+    assert found.message == "nothing proves that iterations of r/d01 write different elements in this order"
+    assert found.required == "a parallel loop whose iterations write a tile each, or a sequential loop"
+    assert found.found == "a yield to tile [0, 0, 0] [M, 3, min(16, M - %r/d21)]"
